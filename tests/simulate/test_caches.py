@@ -48,7 +48,7 @@ def watched() -> _Watched:
     return _Watched()
 
 
-def test_every_change_is_told(watched: _Watched) -> None:
+def test_a_cache_notifies_its_handler_of_every_change(watched: _Watched) -> None:
     cache = watched.cache()
     watched.write("a")
     cache.look()
@@ -57,7 +57,7 @@ def test_every_change_is_told(watched: _Watched) -> None:
 
 
 @pytest.mark.rule("FP2")
-def test_a_stale_view_catches_up_change_by_change(watched: _Watched) -> None:
+def test_a_stale_cache_catches_up_one_change_at_a_time(watched: _Watched) -> None:
     cache = watched.cache()
     cache.blind = True
     watched.write("a")
@@ -70,7 +70,7 @@ def test_a_stale_view_catches_up_change_by_change(watched: _Watched) -> None:
 
 
 @pytest.mark.rule("FP3")
-def test_what_came_and_went_while_the_watch_was_lost_is_never_seen(watched: _Watched) -> None:
+def test_an_object_created_and_deleted_while_the_watch_is_lost_is_never_seen(watched: _Watched) -> None:
     cache = watched.cache()
     watched.write("a")
     watched.client.create(CONFIG_MAPS, {"metadata": {"name": "b"}}, "default")
@@ -81,7 +81,7 @@ def test_what_came_and_went_while_the_watch_was_lost_is_never_seen(watched: _Wat
 
 
 @pytest.mark.rule("FP2")
-def test_a_restart_may_begin_with_an_older_view(watched: _Watched) -> None:
+def test_a_restarted_cache_may_begin_at_an_older_version(watched: _Watched) -> None:
     before = watched.server.storage.version
     watched.client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, "default")
     cache = watched.cache(at=before)
@@ -92,7 +92,7 @@ def test_a_restart_may_begin_with_an_older_view(watched: _Watched) -> None:
 
 
 @pytest.mark.rule("FP12")
-def test_history_that_is_gone_is_listed_anew(watched: _Watched) -> None:
+def test_a_cache_relists_after_the_server_compacts_its_history(watched: _Watched) -> None:
     cache = watched.cache()
     watched.client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, "default")
     watched.server.storage.compact()

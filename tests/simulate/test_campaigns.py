@@ -32,11 +32,11 @@ def test_random_edits_and_faults() -> None:
     _simulate("seeds", "0", str(_SEEDS))
 
 
-def test_a_fault_at_writes_of_workloads() -> None:
+def test_faults_at_the_writes_of_workloads() -> None:
     _simulate("sweep", *_WORKLOADS, "--every", str(_EVERY))
 
 
-def test_what_once_failed_and_scenarios() -> None:
+def test_scenarios_and_plans_that_once_failed() -> None:
     _simulate("run", *map(str, _PLANS))
 
 

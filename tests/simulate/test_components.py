@@ -12,7 +12,7 @@ from simulate.engine.components import managed_components, profile
 
 
 @pytest.mark.rule("7.2")
-def test_components_are_upgraded_in_this_order() -> None:
+def test_components_are_upgraded_in_their_order() -> None:
     order = ["pd", "tiflash", "tikv", "pump", "tidb", "ticdc"]
     for place, name in enumerate(order[1:], 1):
         assert set(order[:place]) >= set(component_type(name).upgrades_after)
@@ -22,7 +22,7 @@ def test_components_are_upgraded_in_this_order() -> None:
 
 
 @pytest.mark.rule("12")
-def test_who_is_served_is_suspended_first() -> None:
+def test_clients_are_suspended_before_their_servers() -> None:
     order = ["tidb", "tiflash", "ticdc", "tikv", "pump", "tiproxy", "pd", "tso", "scheduling"]
     assert order == sorted(order, key=lambda name: component_type(name).suspend_rank)
 
@@ -33,7 +33,7 @@ def test_tikv_starts_after_pd_and_tidb_after_tikv() -> None:
     assert "tikv" in component_type("tidb").starts_after
 
 
-def test_a_component_of_a_test_is_judged() -> None:
+def test_a_component_that_a_test_registers_is_judged() -> None:
     greeter = replace(component_type("tidb"), name="greeter")
     with with_component(greeter), with_workload(replace(workload("tidb"), name="greeter")):
         assert (*workload_names(),) == managed_components()
@@ -41,6 +41,6 @@ def test_a_component_of_a_test_is_judged() -> None:
     assert "greeter" not in managed_components()
 
 
-def test_of_a_component_without_failover_nothing_is_ever_recorded() -> None:
+def test_a_component_without_failover_has_an_infinite_failover_period() -> None:
     assert math.inf == profile("greeter").failover_period(FailoverSettings())
     assert 300.0 == profile("tikv").failover_period(FailoverSettings())

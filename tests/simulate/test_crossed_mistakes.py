@@ -3,13 +3,13 @@
 from simulate.families.crossed_mistakes import FAMILY
 
 
-def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:
+def test_each_seed_is_a_distinct_reproducible_plan() -> None:
     plans = list(FAMILY.plans())
     assert len(plans) == len({str((plan.edits, plan.faults)) for plan in plans})
     assert plans[17] == FAMILY.plan("17")
 
 
-def test_a_mistake_is_put_right_with_time_left_to_heal() -> None:
+def test_the_user_corrects_a_mistake_with_time_left_to_heal() -> None:
     for plan in FAMILY.plans():
         *_, wrong, right = plan.edits
         assert wrong.spec != right.spec
@@ -17,6 +17,6 @@ def test_a_mistake_is_put_right_with_time_left_to_heal() -> None:
         assert plan.faults
 
 
-def test_some_clusters_are_made_with_the_mistake() -> None:
+def test_some_clusters_are_created_with_the_mistake() -> None:
     worlds = [plan.world for plan in FAMILY.plans()]
     assert 0.3 < worlds.count("empty") / len(worlds) < 0.6

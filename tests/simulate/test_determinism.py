@@ -37,12 +37,12 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_trace_where_two_operators_take_turns() -> None:
+def test_two_operators_give_the_same_trace_for_the_same_seed() -> None:
     assert _digest(_TWO_OPERATORS) == _digest(_TWO_OPERATORS)
 
 
 @pytest.mark.slow
-def test_the_traces_are_the_same_in_other_processes_and_for_other_hash_seeds(tmp_path: Path) -> None:
+def test_traces_do_not_depend_on_the_process_or_its_hash_seed(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(dump(_TWO_OPERATORS), encoding="utf-8")
     digests = {_digests_elsewhere(hash_seed, "seed/7", str(path)) for hash_seed in ("0", "4711")}

@@ -14,7 +14,7 @@ def _drawn(name: str, draw: Randomness) -> Plan:
     return Plan(name=name, budget=draw.uniform(1.0, 100.0))
 
 
-def test_a_seed_is_drawn_by_itself_and_runs_with_that_seed() -> None:
+def test_each_seed_is_drawn_independently_and_runs_with_that_seed() -> None:
     random = of_seeds("random", 3, _drawn)
     budgets = [SeededRandomness(f"random {seed}").uniform(1.0, 100.0) for seed in range(3)]
 
@@ -23,12 +23,12 @@ def test_a_seed_is_drawn_by_itself_and_runs_with_that_seed() -> None:
 
 
 @pytest.mark.parametrize("rest", ["", "x", "-1"])
-def test_what_is_no_seed_is_refused(rest: str) -> None:
+def test_refuses_a_name_that_is_no_seed(rest: str) -> None:
     with pytest.raises(InvalidPlan, match=f"'{rest}' is no seed of this family, such as `random/17`"):
         of_seeds("random", 3, _drawn).plan(rest)
 
 
-def test_a_fixed_set_is_made_once_and_only_when_somebody_asks_for_a_plan() -> None:
+def test_a_fixed_set_is_built_once_and_on_first_use() -> None:
     made: list[str] = []
 
     def plans() -> Iterator[Plan]:
@@ -43,7 +43,7 @@ def test_a_fixed_set_is_made_once_and_only_when_somebody_asks_for_a_plan() -> No
     assert ["known/one", "known/two/three"] == made
 
 
-def test_what_is_not_in_a_fixed_set_is_refused() -> None:
+def test_refuses_a_name_outside_a_fixed_set() -> None:
     known = of_known("known", lambda: [Plan(name="known/one")], "not one")
 
     with pytest.raises(InvalidPlan, match="'two' is not one; `python -m simulate sweep known` runs all there are"):
@@ -51,7 +51,7 @@ def test_what_is_not_in_a_fixed_set_is_refused() -> None:
 
 
 @pytest.mark.rule("R24")
-def test_a_pair_meets_half_way_through_the_writes_of_its_first_change() -> None:
+def test_the_second_change_of_a_pair_starts_halfway_through_the_writes_of_the_first() -> None:
     names = (plan.name for plan in family("pair", lambda plan: 40 if plan.name == "pair/pd-scale-out" else 0))
 
     assert "pair/pd-scale-out+pd-scale-in@20" in names

@@ -5,13 +5,13 @@ from simulate.engine.worlds import CLUSTERS
 from simulate.families.flips import FAMILY
 
 
-def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:
+def test_each_seed_is_a_distinct_reproducible_plan() -> None:
     plans = list(FAMILY.plans())
     assert len(plans) == len({str(plan.edits) for plan in plans})
     assert plans[17] == FAMILY.plan("17")
 
 
-def test_users_end_with_what_a_cluster_can_be() -> None:
+def test_the_last_spec_of_each_plan_can_be_reached() -> None:
     for plan in FAMILY.plans():
         spec = CLUSTERS[plan.cluster]()["spec"]
         for edit in plan.edits:
@@ -21,7 +21,7 @@ def test_users_end_with_what_a_cluster_can_be() -> None:
         assert "missing" not in str(spec)
 
 
-def test_edits_are_in_order_and_leave_time_to_come_to_rest() -> None:
+def test_edits_are_in_order_and_leave_time_to_converge() -> None:
     for plan in FAMILY.plans():
         times = [edit.at for edit in plan.edits]
         assert times == sorted(times, key=lambda at: at or 0.0)

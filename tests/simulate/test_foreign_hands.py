@@ -43,7 +43,7 @@ def _tree(engine: Engine, resource: object, name: str) -> Json:
         ("remove/pods/basic-pd-0/metadata.labels", {"metadata": {"labels": None}}),
     ],
 )
-def test_every_field_is_changed_in_steady_state_and_in_a_roll(
+def test_each_foreign_change_has_a_plan_at_rest_and_a_plan_during_a_roll(
     name: str, patch: Json, plans: Mapping[str, Plan]
 ) -> None:
     steady, rolling = plans[f"foreign/{name}"], plans[f"foreign/{name}@rolling"]
@@ -56,16 +56,16 @@ def test_every_field_is_changed_in_steady_state_and_in_a_roll(
 
 
 @pytest.mark.rule("R27")
-def test_what_others_do_to_an_object_is_put_right_or_named(plans: Mapping[str, Plan]) -> None:
+def test_the_operator_reverts_or_reports_a_foreign_change(plans: Mapping[str, Plan]) -> None:
     plan = plans["foreign/change/services/basic-tidb/spec.type"]
     assert () == run(prepare(plan), plan).violations
 
 
-def test_what_the_api_server_refuses_is_no_plan(plans: Mapping[str, Plan]) -> None:
+def test_changes_that_the_api_server_refuses_have_no_plan(plans: Mapping[str, Plan]) -> None:
     assert not any("/spec.serviceName" in name or "/metadata.uid" in name for name in plans)
 
 
-def test_there_are_more_than_the_issue_asks_for(plans: Mapping[str, Plan]) -> None:
+def test_there_are_at_least_300_plans_and_each_is_found_by_its_name(plans: Mapping[str, Plan]) -> None:
     assert len(plans) >= 300
     name = "delete-orphan/statefulsets.apps/basic-pd"
     assert plans[f"foreign/{name}"] == FAMILY.plan(name)
@@ -73,7 +73,7 @@ def test_there_are_more_than_the_issue_asks_for(plans: Mapping[str, Plan]) -> No
         FAMILY.plan("nothing")
 
 
-def test_the_same_is_done_to_a_cluster_of_dm_that_the_plan_makes() -> None:
+def test_dm_plans_create_a_dmcluster_and_make_the_same_foreign_changes() -> None:
     target = "dmclusters.pingcap.com/sync"
     found = {plan.name.removeprefix("foreign-dm/"): plan for plan in OF_DM.plans()}
     assert len(found) >= 300
@@ -87,7 +87,7 @@ def test_the_same_is_done_to_a_cluster_of_dm_that_the_plan_makes() -> None:
 
 
 @pytest.mark.rule("R27")
-def test_a_field_is_the_operators_that_it_has_written(engine: Engine) -> None:
+def test_a_field_that_the_operator_has_written_is_not_foreign(engine: Engine) -> None:
     owners = Owners(engine.calls)
 
     def theirs(resource: object, name: str, *path: str, verb: str = "change") -> list[object]:
@@ -101,7 +101,7 @@ def test_a_field_is_the_operators_that_it_has_written(engine: Engine) -> None:
     assert [] == theirs(SERVICES, "basic-pd", "spec", "selector", verb="add")
 
 
-def test_a_change_is_another_value_that_the_api_server_takes(engine: Engine) -> None:
+def test_a_change_is_a_different_value_that_the_api_server_accepts(engine: Engine) -> None:
     changes = {
         (change.verb, change.name): change.patch
         for change in Changes(engine.admin).of(SERVICES, _tree(engine, SERVICES, "basic-tidb"), "spec")
@@ -129,13 +129,13 @@ def _hands(engine: Engine) -> Hands:
         (Foreign(at=0, target="statefulsets.apps/basic-pd", patch={"spec": {"template": {}}}), set()),
     ],
 )
-def test_the_pods_that_others_take(hand: Deleted | Foreign, taken: set[str], engine: Engine) -> None:
+def test_records_the_pods_that_a_foreign_hand_takes(hand: Deleted | Foreign, taken: set[str], engine: Engine) -> None:
     hands = _hands(engine)
     assert "" == hands.act(hand)
     assert taken == set(hands.taken)
 
 
-def test_what_was_deleted_is_put_back_without_its_status(engine: Engine) -> None:
+def test_a_deleted_object_is_recreated_without_its_status(engine: Engine) -> None:
     hands, target = _hands(engine), f"{TIDB_CLUSTERS}/basic"
     hands.act(Deleted(at=0, target=target))
     hands.act(Created(at=0, target=target))
@@ -144,7 +144,7 @@ def test_what_was_deleted_is_put_back_without_its_status(engine: Engine) -> None
     assert not again.get("status")
 
 
-def test_what_others_make_is_controlled_by_others(engine: Engine) -> None:
+def test_an_object_that_a_foreign_hand_creates_is_controlled_by_a_foreign_owner(engine: Engine) -> None:
     hands = _hands(engine)
     hands.act(Created(at=0, target="configmaps/others"))
     hands.act(Created(at=0, target="configmaps/more", body={"data": {"a": "b"}}, owner="configmaps/others"))
@@ -152,7 +152,7 @@ def test_what_others_make_is_controlled_by_others(engine: Engine) -> None:
     assert ("others", True) == (owner["name"], owner["controller"])
 
 
-def test_who_finds_nothing_gives_up(engine: Engine) -> None:
+def test_a_foreign_hand_that_finds_no_object_gives_up(engine: Engine) -> None:
     said = _hands(engine).act(Deleted(at=0, target="statefulsets.apps/none"))
     assert said.startswith("gives up: ")
     with pytest.raises(NotFound):

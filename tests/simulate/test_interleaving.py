@@ -56,7 +56,7 @@ def _played(seed: int) -> list[str]:
     return log
 
 
-def test_who_goes_on_is_drawn_from_the_seed() -> None:
+def test_the_seed_decides_which_actor_runs_next() -> None:
     in_turn = [f"a{number}" for number in range(20)] + [f"b{number}" for number in range(20)]
     log = [_played(seed) for seed in range(10)]
 
@@ -65,7 +65,7 @@ def test_who_goes_on_is_drawn_from_the_seed() -> None:
     assert len({tuple(each) for each in log}) > 2
 
 
-def test_who_waits_lets_the_others_go_on_until_its_time_has_come(driver: _Driver) -> None:
+def test_a_waiting_actor_lets_the_others_run_until_it_is_due(driver: _Driver) -> None:
     def patient() -> bool:
         waited = driver.interleaver.wait(5.0)
         driver.log.append(f"waited {waited} until {driver.clock.now()}")
@@ -80,14 +80,14 @@ def test_who_waits_lets_the_others_go_on_until_its_time_has_come(driver: _Driver
     assert "waited True until 5.0" == driver.play()[-1]
 
 
-def test_where_no_actor_runs_a_point_is_nothing_and_nobody_waits(driver: _Driver) -> None:
+def test_outside_an_actor_preemption_points_and_waits_do_nothing(driver: _Driver) -> None:
     driver.interleaver.preemption_point()
 
     assert not driver.interleaver.wait(1.0)
 
 
 @pytest.mark.rule("FP1")
-def test_ending_a_process_unwinds_its_actors_and_no_others(driver: _Driver) -> None:
+def test_ending_a_process_unwinds_only_its_own_actors(driver: _Driver) -> None:
     def held(name: str) -> bool:
         try:
             driver.interleaver.wait(1.0)
@@ -109,7 +109,7 @@ def test_ending_a_process_unwinds_its_actors_and_no_others(driver: _Driver) -> N
 
 
 @pytest.mark.rule("FP1")
-def test_an_actor_that_ends_its_own_process_unwinds_at_its_next_point(driver: _Driver) -> None:
+def test_an_actor_that_ends_its_own_process_unwinds_at_its_next_preemption_point(driver: _Driver) -> None:
     def end() -> bool:
         driver.interleaver.end("self")
         driver.log.append("still here")
@@ -123,7 +123,7 @@ def test_an_actor_that_ends_its_own_process_unwinds_at_its_next_point(driver: _D
     assert ["still here"] == driver.log
 
 
-def test_what_an_actor_raises_reaches_whoever_drives_it(driver: _Driver) -> None:
+def test_an_exception_of_an_actor_reaches_the_driver(driver: _Driver) -> None:
     def broken() -> bool:
         raise ValueError("broken")
 

@@ -12,20 +12,20 @@ from simulate.families.workloads import WORKLOADS
 from simulate.run import prepare
 
 
-def test_each_goes_by_its_name() -> None:
+def test_finds_each_plan_by_its_name() -> None:
     for plan in islice(FAMILY.plans(), 0, None, 97):
         assert plan == generated(plan.name)
 
 
 @pytest.mark.parametrize(("how", "kind"), [("stale", Stale), ("hidden", Hidden)])
-def test_one_cache_is_behind_for_so_long_beside_what_the_plan_is_about(how: str, kind: type[Stale | Hidden]) -> None:
+def test_adds_one_lagging_cache_to_the_base_plan(how: str, kind: type[Stale | Hidden]) -> None:
     plan, base = generated(f"lag/{how}.pods+45@6/tikv-upgrade"), WORKLOADS["tikv-upgrade"]
     assert (kind(at=6.0, caches=(str(PODS),), seconds=45.0),) == plan.faults
     assert (base.edits, base.given) == (plan.edits, plan.given)
 
 
 @pytest.mark.slow
-def test_every_cache_of_the_operator_is_behind_in_some_plan() -> None:
+def test_every_cache_of_the_operator_lags_in_some_plan() -> None:
     """Leases tell of other operators alone."""
     engine = prepare(WORKLOADS["bring-up-tiny"])
     engine.start_operator()
@@ -35,6 +35,6 @@ def test_every_cache_of_the_operator_is_behind_in_some_plan() -> None:
 @pytest.mark.parametrize(
     "rest", ["", "stale.pods+45/tikv-upgrade", "stale.leases+5@1/tikv-upgrade", "stale.pods+5@1/nothing"]
 )
-def test_what_is_no_plan_is_refused(rest: str) -> None:
+def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
     with pytest.raises(InvalidPlan, match="is no "):
         FAMILY.plan(rest)

@@ -19,14 +19,14 @@ _REFUSED = 66
 """Losses with a substitute, of each kind one, in which an edit is refused."""
 
 
-def test_there_are_2426_plans_each_of_which_goes_by_its_name() -> None:
+def test_there_are_2426_plans_and_each_is_found_by_its_name() -> None:
     plans = list(FAMILY.plans())
     assert 2426 == len({plan.name for plan in plans})
     assert _REFUSED == len([plan for plan in plans if f".{REFUSED}@" in plan.name])
     assert plans == [generated(plan.name) for plan in plans]
 
 
-def test_the_loss_of_two_of_three_is_left_out_of_tiflash_all_but_volumes_and_nodes_of_zones_all_but_these() -> None:
+def test_leaves_out_losses_that_make_no_sense_for_their_subject() -> None:
     changes = len(CHANGES.keys() - {REFUSED})
     every = len(SUBJECTS) * len(LOSSES) * changes * len(MOMENTS)
     left_out = [(subject, lost) for subject in SUBJECTS for lost in LOSSES if not makes_sense(subject, lost)]
@@ -48,14 +48,14 @@ def test_the_loss_of_two_of_three_is_left_out_of_tiflash_all_but_volumes_and_nod
 
 
 @pytest.mark.parametrize("name", ["pd-4.pod.image@recorded", "pd-3.pod.image", "pd-3.rain.image@recorded", "pd-3"])
-def test_what_is_no_plan_is_refused(name: str) -> None:
+def test_refuses_a_name_that_is_no_plan(name: str) -> None:
     with pytest.raises(InvalidPlan, match=r"is no `SUBJECT\.LOSS\.CHANGE@MOMENT`"):
         generated(f"loss/{name}")
 
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_which_pods_a_zone_takes() -> None:
+def test_a_lost_zone_takes_the_pods_on_its_nodes() -> None:
     taken = {}
     for cluster in MORTAL:
         engine = prepare(Plan(name="zones", cluster=cluster))

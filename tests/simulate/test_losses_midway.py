@@ -9,13 +9,13 @@ from simulate.families.losses_midway import FAMILY
 _PLANS = list(FAMILY.plans())
 
 
-def test_each_goes_by_its_name() -> None:
+def test_finds_each_plan_by_its_name() -> None:
     assert len(_PLANS) == len({plan.name for plan in _PLANS})
     for plan in _PLANS[::50]:
         assert plan == generated(plan.name)
 
 
-def test_the_loss_comes_so_many_seconds_after_the_change() -> None:
+def test_the_loss_follows_the_change_after_the_seconds_in_the_name() -> None:
     plan = generated("midway/tikv-4.config+10.node")
     (edit,), (lost,) = plan.edits, plan.faults
     assert isinstance(lost, World)
@@ -26,13 +26,15 @@ def test_the_loss_comes_so_many_seconds_after_the_change() -> None:
     ("name", "expected"),
     [("pd-3.config+5.node", False), ("pd-3.scale-in+5.node", True), ("pd-5.scale-in+5.node", False)],
 )
-def test_only_where_half_of_those_that_are_left_may_be_lost_the_quorum_may_be(name: str, expected: bool) -> None:
+def test_a_plan_may_end_without_quorum_only_if_it_can_lose_half_of_the_remaining_members(
+    name: str, expected: bool
+) -> None:
     assert expected is ("PDQuorumLost" in generated(f"midway/{name}").ends_in)
 
 
 @pytest.mark.parametrize(
     "rest", ["", "pd-3.config.node", "pd-3.config+soon.node", "pd-3.suspend+5.node", "pd-3.image+5.x"]
 )
-def test_what_is_no_plan_is_refused(rest: str) -> None:
+def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
     with pytest.raises(InvalidPlan, match=r"is no `SUBJECT\.CHANGE\+SECONDS\.LOSS`"):
         FAMILY.plan(rest)

@@ -17,7 +17,7 @@ _FIRST = 50
 
 
 @pytest.mark.slow
-def test_no_mistake_in_a_manifest_ends_in_an_exception() -> None:
+def test_no_mistake_in_a_manifest_causes_an_exception() -> None:
     ends: Counter[str] = Counter()
     for seed in range(_FIRST):
         verdict = judge(seed)
@@ -31,18 +31,18 @@ def test_a_seed_is_one_manifest() -> None:
     assert len({mutated(seed) for seed in range(20)}) > 15
 
 
-def test_the_sample_gets_ready_and_bytes_are_refused() -> None:
+def test_the_sample_becomes_ready_and_binary_content_is_refused() -> None:
     assert "ready" == judge_content((SAMPLES / "basic.yaml").read_bytes()).outcome
     assert "refused" == judge_content(b"\x7fELF\xff").outcome
 
 
-def test_what_waits_says_for_what() -> None:
+def test_a_waiting_cluster_says_what_it_waits_for() -> None:
     verdict = judge_content((SAMPLES / "basic.yaml").read_bytes().replace(b"v8.5.2", b"v0.0.0-none"))
     assert "waits" == verdict.outcome
     assert "ImagePullBackOff" in verdict.told
 
 
-def test_an_exception_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_planted_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_tc: object) -> list[progress.Row]:
         raise KeyError("planted")
 
@@ -52,7 +52,7 @@ def test_an_exception_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "planted" in verdict.told
 
 
-def test_a_message_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_empty_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newcomers, "waits_for", lambda _tc: " ")
     verdict = judge_content((SAMPLES / "basic.yaml").read_bytes().replace(b"v8.5.2", b"v0.0.0-none"))
     assert DEFECT == verdict.outcome

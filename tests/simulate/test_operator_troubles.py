@@ -11,7 +11,7 @@ from simulate.families.operator_troubles import FAMILY
 _PLANS = list(FAMILY.plans())
 
 
-def test_there_are_as_many_plans_of_each_cluster_whose_losses_are_for_good_which_go_by_their_names() -> None:
+def test_each_cluster_with_permanent_losses_has_40_plans_found_by_their_names() -> None:
     clusters = [plan.cluster for plan in _PLANS]
     lost = {subject.cluster for subject in SUBJECTS.values()} - {BESIDE_DM}
     assert {clusters.count(cluster) for cluster in lost} == {40}
@@ -19,7 +19,7 @@ def test_there_are_as_many_plans_of_each_cluster_whose_losses_are_for_good_which
         assert plan == generated(plan.name)
 
 
-def test_only_the_operator_and_its_requests_are_in_trouble() -> None:
+def test_faults_hit_only_the_operator_and_its_requests() -> None:
     faults = [fault for plan in _PLANS for fault in plan.faults]
     assert not [fault for fault in faults if isinstance(fault, World | Foreign)]
     assert {2, 3, 4} == {len(plan.faults) for plan in _PLANS}
@@ -27,6 +27,6 @@ def test_only_the_operator_and_its_requests_are_in_trouble() -> None:
 
 
 @pytest.mark.parametrize("rest", ["", "small", "small+", "small+x", "nothing+1"])
-def test_what_is_no_plan_is_refused(rest: str) -> None:
+def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
     with pytest.raises(InvalidPlan, match=r"is no `CLUSTER\+SEED`"):
         FAMILY.plan(rest)

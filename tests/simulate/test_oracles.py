@@ -12,7 +12,7 @@ from simulate.judge.quiet_time import QuietTime
 from simulate.oracles import direct_plan
 
 
-def test_every_invariant_is_judged_or_an_oracle_stands_for_it() -> None:
+def test_every_invariant_is_judged_or_covered_by_an_oracle() -> None:
     judged = {*invariants.ON_WRITE, *invariants.ON_STATE, *invariants.LASTING}
     stood_for = set(re.findall(r"\bI\d+\b", invariants.__doc__ or ""))
     assert set() == {f"I{number}" for number in range(1, 41)} - judged - stood_for
@@ -27,14 +27,14 @@ def _label(value: str | None) -> Json:
 
 
 @pytest.mark.rule("O6")
-def test_the_direct_way_to_where_a_plan_began_is_to_do_nothing() -> None:
+def test_the_direct_plan_has_no_edits_if_the_spec_returns_to_its_start() -> None:
     direct = direct_plan(_plan(_label("a"), {"tidb": {"labels": None}}))
     assert direct is not None
     assert () == direct.edits
 
 
 @pytest.mark.rule("O6")
-def test_the_direct_way_leaves_out_what_is_taken_back() -> None:
+def test_the_direct_plan_leaves_out_reverted_edits() -> None:
     direct = direct_plan(_plan({"pd": {"version": "v1"}, "tikv": {"version": "v2"}}, {"pd": {"version": None}}))
     assert direct is not None
     assert [{"tikv": {"version": "v2"}}] == [edit.spec for edit in direct.edits]
@@ -48,11 +48,11 @@ def test_the_direct_way_leaves_out_what_is_taken_back() -> None:
     ],
 )
 @pytest.mark.rule("O6")
-def test_a_plan_without_another_way(plan: Plan) -> None:
+def test_some_plans_have_no_direct_plan(plan: Plan) -> None:
     assert direct_plan(plan) is None
 
 
-def test_a_merge_patch_makes_one_tree_of_another() -> None:
+def test_a_merge_patch_turns_one_tree_into_another() -> None:
     old: Json = {"a": {"b": 1, "c": [1]}, "d": 2, "e": {"f": 3}}
     new: Json = {"a": {"b": 1, "c": [2]}, "e": {"f": 3}, "g": {"h": 4}}
     patch = difference(old, new)
@@ -60,7 +60,7 @@ def test_a_merge_patch_makes_one_tree_of_another() -> None:
     assert new == merged(old, patch)
 
 
-def test_it_is_calm_when_the_last_fault_is_over() -> None:
+def test_quiet_time_begins_when_the_last_fault_ends() -> None:
     quiet = QuietTime([Stale(at=10.0, seconds=20.0), Crash(write=3, seconds=5.0)])
     assert [0.0, None, 30.0] == [quiet.since(at) for at in (9.0, 29.0, 31.0)]
     quiet.wrote([("", 3)], 40.0)

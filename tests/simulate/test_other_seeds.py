@@ -24,14 +24,14 @@ def unknown(tree: Json, schema: Json, path: str = "") -> list[str]:
     return found
 
 
-def test_a_seed_is_always_the_same_plan_and_few_are_like_another() -> None:
+def test_each_seed_is_a_reproducible_plan_and_few_are_alike() -> None:
     """Some only make one and watch it come up."""
     plans = list(FAMILY.plans())
     assert 0.9 < len({str((plan.edits, plan.faults)) for plan in plans}) / len(plans)
     assert plans[17] == FAMILY.plan("17")
 
 
-def test_every_change_is_one_of_a_field_that_there_is() -> None:
+def test_every_edit_changes_a_field_that_exists() -> None:
     schemas = {str(each): fields(each.kind) for each in OTHER_KINDS}
     for plan in FAMILY.plans():
         for edit in plan.edits:
@@ -39,7 +39,7 @@ def test_every_change_is_one_of_a_field_that_there_is() -> None:
             assert [] == unknown(edit.body.get("spec") or edit.spec, schema), plan.name
 
 
-def test_users_begin_with_it_and_end_with_what_can_be() -> None:
+def test_the_first_edit_creates_the_object_and_the_last_spec_can_be_reached() -> None:
     for plan in FAMILY.plans():
         first, *_ = plan.edits
         assert first.body, plan.name

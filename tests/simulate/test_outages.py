@@ -15,7 +15,7 @@ from tests.monitoring.conftest import required
 _PLANS = list(FAMILY.plans())
 
 
-def test_each_goes_by_its_name() -> None:
+def test_finds_each_plan_by_its_name() -> None:
     assert len(_PLANS) == len({plan.name for plan in _PLANS})
     for plan in _PLANS[::10]:
         assert plan == generated(plan.name)
@@ -24,7 +24,7 @@ def test_each_goes_by_its_name() -> None:
 @pytest.mark.parametrize(
     "component", ["pd", "tikv", "tidb", "tiflash", "ticdc", "tiproxy", "pump", "dm-master", "dm-worker"]
 )
-def test_every_component_loses_one_pod_and_all_in_every_way_in_which_a_pod_does_not_run(component: str) -> None:
+def test_each_component_loses_one_pod_and_all_pods_in_every_way_of_not_running(component: str) -> None:
     own = f"outage/{component}."
     ways = {each.name.removeprefix(own) for each in _PLANS if each.name.startswith(own)}
     not_running = ("pending", "crashing", "deleted", "lost-node", "disk-full")
@@ -32,18 +32,18 @@ def test_every_component_loses_one_pod_and_all_in_every_way_in_which_a_pod_does_
 
 
 @pytest.mark.parametrize("plan", _PLANS, ids=lambda plan: plan.name)
-def test_service_is_away_for_longer_than_a_report_may_take(plan: Plan) -> None:
+def test_each_outage_lasts_longer_than_the_operator_may_take_to_report_it(plan: Plan) -> None:
     assert plan.outage is not None
     assert plan.outage.ends - plan.outage.begins > 1.5 * WITHIN
 
 
 @pytest.mark.parametrize("rest", ["", "pd.pending", "pd.pending.some", "pd.on-fire.all", "nothing.pending.all"])
-def test_what_is_no_plan_is_refused(rest: str) -> None:
+def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
     with pytest.raises(InvalidPlan, match=r"is no `COMPONENT\.TROUBLE\.WHO`"):
         FAMILY.plan(rest)
 
 
-def test_a_plan_of_which_nothing_could_be_seen_is_refused() -> None:
+def test_refuses_a_plan_without_a_visible_outage() -> None:
     with pytest.raises(InvalidPlan, match="there is nothing that could be seen"):
         FAMILY.plan("tikv.leaderless.all")
 
@@ -58,7 +58,7 @@ def test_the_shipped_alerts_fire_within_a_minute_and_end_with_the_outage() -> No
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_the_shipped_alerts_say_of_a_sample_of_all_outages_what_the_conditions_say() -> None:
+def test_the_shipped_alerts_agree_with_the_conditions_for_a_sample_of_outages() -> None:
     """`make simulate` evaluates them for all plans."""
     assert {} == misalerted(plan.name for plan in _PLANS[::9])
 

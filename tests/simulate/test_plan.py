@@ -15,20 +15,20 @@ def test_a_plan_survives_being_written_and_read() -> None:
         assert plan == parse(dump(plan))
 
 
-def test_a_plan_says_when_what_happens() -> None:
+def test_parses_the_edits_and_faults_of_a_plan() -> None:
     text = "{name: x, edits: [{at: 1, spec: {paused: true}}], faults: [{fault: crash, write: 3, when: before}]}"
     edits, faults = (Edit(at=1, spec={"paused": True}),), (Crash(write=3, when="before"),)
 
     assert Plan(name="x", edits=edits, faults=faults) == parse(text)
 
 
-def test_what_waits_for_seconds_alone_is_postponed() -> None:
+def test_only_events_at_a_fixed_time_are_postponed() -> None:
     assert Edit(at=3.5, spec={"paused": True}) == Edit(at=1.0, spec={"paused": True}).postponed(2.5)
     for waiting in (Crash(write=3), Edit(once="pods/basic-pd-3", later=1.0)):
         assert waiting == waiting.postponed(2.5)
 
 
-def test_a_write_is_found_among_those_that_a_glob_matches_whatever_others_there_are() -> None:
+def test_a_fault_with_a_glob_counts_only_matching_writes() -> None:
     crash = Crash(write=2, of="PATCH pods *", when="before")
     counts = WriteCounts([crash])
     writes = [_written(method, kind) for method, kind in (("POST", "pods"), ("PATCH", "pods"), ("PATCH", "services"))]
@@ -61,13 +61,13 @@ def _written(method: str, kind: str) -> Call:
         ),
     ],
 )
-def test_what_is_wrong_with_a_plan_is_named_with_its_value(text: str, message: str) -> None:
+def test_an_invalid_plan_is_refused_with_the_field_and_its_value(text: str, message: str) -> None:
     with pytest.raises(InvalidPlan) as caught:
         parse(text)
 
     assert message == str(caught.value)
 
 
-def test_a_name_that_means_no_plan_is_refused() -> None:
+def test_refuses_a_name_that_is_no_plan() -> None:
     with pytest.raises(InvalidPlan, match="'tikv-out/crush-3' is no file"):
         generated("tikv-out/crush-3")

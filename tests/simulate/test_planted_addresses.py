@@ -25,12 +25,12 @@ def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("I4", "I11", "I12")
-def test_members_are_recognised_under_the_domain_they_had(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_are_recognised_under_their_former_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set() == rules(_PLAN, lambda: _unguarded(monkeypatch))
 
 
 @pytest.mark.rule("I11", "I12")
-def test_addresses_are_compared_with_the_domain_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_addresses_compared_with_the_domain_of_the_spec_only(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = AddressBook.owner_of
 
     def literal(book: AddressBook, component: str, address: str) -> int | Stranger:
@@ -54,7 +54,7 @@ def test_addresses_are_compared_with_the_domain_of_the_spec(monkeypatch: pytest.
     ],
 )
 @pytest.mark.rule("R25")
-def test_a_setting_that_moves_a_server_is_not_refused(monkeypatch: pytest.MonkeyPatch, tidb: Json) -> None:
+def test_reports_an_accepted_setting_that_moves_a_server(monkeypatch: pytest.MonkeyPatch, tidb: Json) -> None:
     plan = Plan(name="moved", budget=200.0, edits=(Edit(at=1.0, spec={"tidb": tidb}),), ends="InvalidSpec")
 
     def check(*_: object) -> list[Problem]:

@@ -34,12 +34,12 @@ _RESTORED = msgspec.structs.replace(
 )
 
 
-def test_without_a_defect_nothing_is_reported() -> None:
+def test_reports_nothing_without_a_defect() -> None:
     assert set() == rules(_RESTORED, lambda: None)
 
 
 @pytest.mark.rule("backup-7.4")
-def test_a_backup_that_is_complete_without_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_complete_backup_without_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def plant() -> None:
         monkeypatch.setattr(backup_manager.backup, "run_br", lambda *_: None)
         monkeypatch.setattr(Job, "meta", lambda *_: BackupMeta(1, 2, 3))
@@ -48,13 +48,13 @@ def test_a_backup_that_is_complete_without_its_files(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.rule("backup-7.7")
-def test_a_restore_that_is_complete_without_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_complete_restore_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(backup_manager.restore, "run_br", lambda *_: None)  # noqa: E731
     assert "restore-content" in rules(_RESTORED, plant)
 
 
 @pytest.mark.rule("backup-3.9")
-def test_files_that_a_restore_reads_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_deleted_files_that_a_restore_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = msgspec.structs.replace(
         _RESTORED,
         edits=(
@@ -70,7 +70,7 @@ def test_files_that_a_restore_reads_are_deleted(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.rule("backup-3.7")
-def test_two_pods_that_work_for_one_backup(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_two_pods_that_work_for_one_backup(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = pods.job
 
     def two(*arguments: object, **options: object) -> Json:
@@ -81,7 +81,7 @@ def test_two_pods_that_work_for_one_backup(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.rule("backup-3.7")
-def test_more_jobs_than_the_policy_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_more_jobs_than_the_retry_policy_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = plans.World(at=0.5, verb="pod_crash_loop", arguments={"pod": "default/backup-demo-*"}, seconds=300.0)
     plan = msgspec.structs.replace(_SAVED, budget=200.0, faults=(loop,))
     honest = retry.decided
@@ -93,7 +93,7 @@ def test_more_jobs_than_the_policy_allows(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.rule("backup-3.3")
-def test_an_outcome_that_becomes_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_final_outcome_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Job.condition
 
     def both(self: Job, type_: str, *arguments: str, **fields: object) -> None:
@@ -105,7 +105,7 @@ def test_an_outcome_that_becomes_another_one(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.rule("10")
-def test_a_backup_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_backup_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     killed = backup_faults.FAMILY.plan("killed@1")
     plan = msgspec.structs.replace(killed, budget=8.0, edits=_SAVED.edits, given=_SAVED.given)
     assert "backup-end" in rules(plan, lambda: monkeypatch.setattr(retry, "is_recorded", lambda _: True))

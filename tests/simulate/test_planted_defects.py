@@ -33,19 +33,19 @@ from tests.simulate.planting import plant_workload, rogue, rules, short
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
-def test_without_a_defect_nothing_is_reported() -> None:
+def test_reports_nothing_without_a_defect() -> None:
     assert set() == rules(short("tikv-out"), lambda: None)
 
 
 @pytest.mark.rule("I20")
-def test_a_stage_that_forgets_its_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_stage_that_ignores_its_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "_waits_for", lambda *_: None)  # noqa: E731
 
     assert "I20" in rules(short("bring-up"), plant)
 
 
 @pytest.mark.rule("I36")
-def test_a_status_treated_as_good_after_a_failed_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_ready_condition_after_a_failed_observation(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = World(at=1, verb="network_cut", arguments={}, seconds=0)
     plan = Plan(name="cut", budget=90.0, faults=(cut,))
 
@@ -56,7 +56,7 @@ def test_a_status_treated_as_good_after_a_failed_observation(monkeypatch: pytest
 
 
 @pytest.mark.rule("O3")
-def test_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_status_written_in_every_reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = kube.apply._difference
 
     def restless(old: Json, new: Json) -> Json:
@@ -68,7 +68,7 @@ def test_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.rule("I30")
-def test_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_write_to_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     def write(ctx: ReconcileContext) -> None:
         patch = {"spec": {"tidb": {"maxFailoverCount": 3}}}
         ctx.deps.client.patch(TIDB_CLUSTERS, ctx.name, ctx.namespace, patch)
@@ -77,7 +77,7 @@ def test_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("O5")
-def test_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_pod_deleted_without_a_live_read(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted: list[str] = []
 
     def delete(ctx: ReconcileContext) -> None:
@@ -89,7 +89,7 @@ def test_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("R24")
-def test_a_pod_that_is_restarted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_second_restart_of_an_updated_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted: list[str] = []
 
     def delete(ctx: ReconcileContext) -> None:
@@ -104,7 +104,7 @@ def test_a_pod_that_is_restarted_once_more(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.rule("I1", "I2")
-def test_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_claim_deleted_because_the_cache_lacks_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     def delete(ctx: ReconcileContext) -> None:
         claim = ctx.listers.persistent_volume_claims.get(ctx.namespace, "tikv-basic-tikv-0")
         if claim and ctx.listers.pods.get(ctx.namespace, "basic-tikv-9") is None:
@@ -114,12 +114,12 @@ def test_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: pytest
 
 
 @pytest.mark.rule("O7")
-def test_a_stage_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_unexpected_exception_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "O7" in rules(short("tidb-out"), rogue(lambda ctx: ctx.outcomes["missing"], monkeypatch))
 
 
 @pytest.mark.rule("O7")
-def test_an_observation_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_unexpected_exception_of_an_observation(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(ctx: ReconcileContext) -> Outcome:
         raise RuntimeError(ctx.name)
 
@@ -128,7 +128,7 @@ def test_an_observation_that_raises_what_nobody_expects(monkeypatch: pytest.Monk
 
 
 @pytest.mark.rule("I26")
-def test_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_stage_that_ignores_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(name="paused", budget=60.0, edits=(Edit(at=1, spec={"paused": True, "tidb": {"replicas": 4}}),))
 
     first, *others = stages.observations()
@@ -142,7 +142,7 @@ def test_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.rule("I28")
-def test_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_operator_that_acts_on_an_invalid_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = {"tidb": {"replicas": 4}, "tikv": {"evictLeaderTimeout": "soon"}}
     plan = Plan(name="invalid", budget=60.0, edits=(Edit(at=1, spec=spec),))
 
@@ -154,7 +154,7 @@ def test_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.rule("I11")
-def test_a_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_tikv_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = replace(member.tikv.upgrade.ROLLING, prepare=lambda *_: None)
     careless = replace(TIKV, rolling=impatient)
 
@@ -162,14 +162,14 @@ def test_a_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.rule("I12")
-def test_a_restart_of_the_pd_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_restart_of_the_pd_leader_without_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.pd.upgrade, "_transfer", lambda *_: None)  # noqa: E731
 
     assert "I12" in rules(short("pd-upgrade"), plant)
 
 
 @pytest.mark.rule("I10", "I15")
-def test_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_partition_that_is_reset_to_0(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = UpdateStrategy.lowered
     plant = lambda: monkeypatch.setattr(UpdateStrategy, "lowered", lambda _, why: honest(0, why))  # noqa: E731
 
@@ -177,14 +177,14 @@ def test_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("I16")
-def test_a_component_that_does_not_wait_for_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_component_upgraded_before_its_predecessors(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.roll_view, "_waits_for", lambda *_: None)  # noqa: E731
 
     assert "I16" in rules(short("upgrade"), plant)
 
 
 @pytest.mark.rule("I17")
-def test_more_pods_at_once_than_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_scale_out_by_more_pods_than_the_user_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     scaling = TIDB.scaling
     hasty = replace(TIDB, scaling=replace(scaling, out=replace(scaling.out, limit=lambda _: 2)))
 
@@ -192,7 +192,7 @@ def test_more_pods_at_once_than_the_user_wants(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.rule("I3")
-def test_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
     early = replace(TIKV.scaling.in_, drain=_at_once)
     scaling = replace(TIKV.scaling, in_=early)
     careless = replace(TIKV, scaling=scaling)
@@ -201,7 +201,7 @@ def test_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.Monk
 
 
 @pytest.mark.rule("I4")
-def test_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.MonkeyPatch) -> None:
     early = replace(PD.scaling.in_, drain=_at_once)
     careless = replace(PD, scaling=replace(PD.scaling, in_=early))
 
@@ -209,7 +209,7 @@ def test_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.rule("I22")
-def test_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_failover_with_only_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = World(at=1, verb="network_cut", arguments={"target": "default/basic-pd-2", "origin": "default/*"}, seconds=0)
     plan = Plan(name="cut off", cluster="brittle", budget=120.0, faults=(cut,))
     assert "I22" not in rules(plan, lambda: None)
@@ -226,7 +226,7 @@ def _at_once(removal: PodRemoval) -> Evidence:
 
 
 @pytest.mark.rule("I7", "R01")
-def test_a_second_cluster_beside_the_volumes_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_second_cluster_beside_the_volumes_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = [
         World(at=1, verb="disk_lost", arguments={"namespace": "default", "claim": f"pd-basic-pd-{ordinal}"})
         for ordinal in range(3)

@@ -20,7 +20,7 @@ def _plan(*given: Fault, **change: object) -> Plan:
 
 
 @pytest.mark.rule("I9")
-def test_a_master_is_restarted_without_which_there_is_no_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_restart_of_a_master_that_the_quorum_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     peers = {"target": f"{NAMESPACE}/{DM}-dm-master-0", "origin": "*", "port": 8291}
     plan = _plan(World(at=35.0, verb="network_cut", arguments=peers, seconds=60.0), version="v8.5.3")
     plant = lambda: monkeypatch.setattr(member.dm.master_upgrade, "_without_quorum", lambda *_: None)  # noqa: E731
@@ -28,7 +28,7 @@ def test_a_master_is_restarted_without_which_there_is_no_quorum(monkeypatch: pyt
 
 
 @pytest.mark.rule("6.8")
-def test_a_worker_goes_whose_source_nobody_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_the_removal_of_a_worker_whose_source_has_no_heir(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = _plan(sources(35.0, "orders", "clients"), worker={"replicas": 1})
     assert "DM-source" not in rules(plan, lambda: None)
 

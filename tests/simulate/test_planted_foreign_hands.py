@@ -39,12 +39,12 @@ def found(name: str, plant: Plant) -> set[str]:
         "delete-background/statefulsets.apps/basic-tidb",
     ],
 )
-def test_without_a_defect_nothing_is_reported(name: str) -> None:
+def test_reports_nothing_without_a_defect(name: str) -> None:
     assert set() == found(name, lambda: None)
 
 
 @pytest.mark.rule("O1")
-def test_a_selector_that_is_not_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_selector_that_is_not_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     def blind(*_: object) -> None:
         return None
 
@@ -58,14 +58,14 @@ def nothing(*_: object) -> DesiredMetadata:
 
 
 @pytest.mark.rule("O1")
-def test_a_label_that_is_not_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_pod_metadata_that_is_not_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(meta.labelling, "of_template", nothing)  # noqa: E731
 
     assert "O1" in found("change/pods/basic-tikv-0/metadata.annotations.prometheus.io/port", plant)
 
 
 @pytest.mark.rule("R24")
-def test_a_pod_that_is_deleted_to_put_its_label_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_pod_deleted_to_restore_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
     def restart(ctx: ReconcileContext) -> None:
         pod: Object | None = ctx.deps.client.find(PODS, "basic-tikv-0", ctx.namespace)
         if pod is not None and labels.COMPONENT not in pod.metadata.labels:
@@ -79,7 +79,7 @@ def test_a_pod_that_is_deleted_to_put_its_label_right(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.rule("R24")
-def test_an_edited_configuration_that_rolls_its_component(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_foreign_config_map_edit_that_rolls_the_component(monkeypatch: pytest.MonkeyPatch) -> None:
     def believed(_name: str, there: Json, *_: object) -> Json:
         return there
 
@@ -91,7 +91,7 @@ def test_an_edited_configuration_that_rolls_its_component(monkeypatch: pytest.Mo
 
 
 @pytest.mark.rule("O10")
-def test_a_pod_that_is_restarted_while_its_claim_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_pod_restarted_while_its_claim_is_being_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     def unseen(*_: object) -> None:
         return None
 

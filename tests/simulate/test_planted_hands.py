@@ -33,14 +33,14 @@ _PLANS = Path(__file__).parent / "plans"
     ],
 )
 @pytest.mark.rule("I42")
-def test_only_what_was_written_last_is_compared(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_operator_that_compares_only_with_its_last_write(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(stateful_set, "edit_by_others", lambda *_: None)  # noqa: E731
 
     assert "I42" in rules(load(_PLANS / f"{plan}.yaml"), plant)
 
 
 @pytest.mark.rule("I42")
-def test_the_partition_is_left_where_a_roll_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_partition_left_where_a_roll_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     def as_it_is(view: RollView, _: int) -> UpdateStrategy:
         return UpdateStrategy.unchanged(view.body)
 
@@ -50,7 +50,7 @@ def test_the_partition_is_left_where_a_roll_has_ended(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.rule("I42")
-def test_a_template_is_put_right_below_a_partition_that_lets_it_through(
+def test_reports_a_template_restored_under_a_partition_that_rolls_it_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def as_it_is(_: ForeignEdit, body: Json, __: Json) -> UpdateStrategy:
@@ -74,7 +74,7 @@ def another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("I42")
-def test_another_version_of_the_operator_rolls_what_it_makes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_new_operator_version_that_rolls_pods_for_its_own_change(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(name="another version", budget=60.0, faults=(Crash(at=0.0),))
     with monkeypatch.context() as honest:
         assert set() == rules(plan, lambda: another_version(honest))

@@ -31,7 +31,7 @@ _PLANS = Path(__file__).parent / "plans"
 
 
 @pytest.mark.rule("O11")
-def test_stores_that_go_before_their_data_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_stores_removed_before_their_data_has_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(removal: PodRemoval) -> Evidence:
         return pods_live(removal.ctx, "tikv")
 
@@ -41,14 +41,14 @@ def test_stores_that_go_before_their_data_have_moved(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.rule("O12")
-def test_a_member_that_serves_for_one_that_cannot_start_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_the_removal_of_a_substitute_whose_original_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.pd.scale_in, "remaining", lambda *_, **__: 0)  # noqa: E731
 
     assert "O12" in rules(load(_PLANS / "R28-a-cluster-is-made-again-while-a-substitute-serves.yaml"), plant)
 
 
 @pytest.mark.rule("O12")
-def test_a_store_is_removed_while_another_one_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_the_removal_of_a_store_while_another_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     honest: Callable[..., Any] = member.stores.scale_in.next_step
 
     def careless(*arguments: object, leaders_gone: bool, wanted: int) -> object:
@@ -60,14 +60,14 @@ def test_a_store_is_removed_while_another_one_is_lost(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.rule("O12")
-def test_a_member_gets_no_pod_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_member_that_gets_no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.scaling, "next_returning", lambda *_: "")  # noqa: E731
 
     assert "O12" in rules(load(_PLANS / "I4-pd-is-scaled-by-another-hand-to-two.yaml"), plant)
 
 
 @pytest.mark.rule("O10")
-def test_a_refused_edit_keeps_the_operator_from_replacing_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_refused_edit_that_stops_failover(monkeypatch: pytest.MonkeyPatch) -> None:
     def unguarded(_: object, __: str, update: Callable[[], Outcome], ___: object) -> tuple[Outcome, None]:
         return update(), None
 
@@ -77,7 +77,7 @@ def test_a_refused_edit_keeps_the_operator_from_replacing_what_is_lost(monkeypat
 
 
 @pytest.mark.rule("F29")
-def test_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_wait_for_the_end_of_its_pod_a_pd_member_is_removed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = generated("loss/pd-3.volume.config@replaced")
     plant = lambda: monkeypatch.setattr(member.pd.failover, "end_of_pod", lambda *_: None)  # noqa: E731
 
@@ -117,14 +117,14 @@ def _removals(summary: Mapping[str, int]) -> int:
     ],
 )
 @pytest.mark.rule("O10", "F12")
-def test_a_loss_that_is_never_repaired(
+def test_reports_a_loss_that_is_never_repaired(
     plan: str, room: object, name: str, defect: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "O10" in rules(load(_PLANS / f"{plan}.yaml"), lambda: monkeypatch.setattr(room, name, defect))
 
 
 @pytest.mark.rule("O10", "F29")
-def test_a_member_that_joined_once_more_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_rejoined_member_that_is_never_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = load(_PLANS / "F29-a-pd-joins-once-more-while-it-is-scaled-in.yaml")
 
     def let_join() -> None:

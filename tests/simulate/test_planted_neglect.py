@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 @pytest.mark.rule("O1", "I13")
-def test_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = short("tikv-upgrade", 120.0)
     honest = reference([broken(plan, lambda: None)])
 
@@ -53,7 +53,7 @@ def test_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.rule("I6")
-def test_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_delete_policy_on_volumes_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = meta.volumes.set_policy
 
     def careless(ctx: ReconcileContext, claim: Object, volume: Object, _: str) -> None:
@@ -63,7 +63,7 @@ def test_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.rule("I8")
-def test_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_two_pd_members_that_leave_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     scaling = PD.scaling
     hasty = replace(PD, scaling=replace(scaling, in_=replace(scaling.in_, limit=lambda _: 2)))
 
@@ -75,7 +75,7 @@ def test_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.rule("I18")
-def test_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_scale_in_below_the_wanted_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.lifecycle.scaling.next_size
 
     def too_few(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
@@ -90,7 +90,7 @@ def test_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("I23")
-def test_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_member_removed_before_its_failure_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = MemberFailover._record_failure
 
     def hasty(self: MemberFailover[ReconcileContext, PDFailureMember], lost: Failing) -> Outcome:
@@ -109,14 +109,14 @@ def test_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.Monk
 
 
 @pytest.mark.rule("I37")
-def test_components_that_are_suspended_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_components_suspended_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.suspend, "workloads", lambda _: ())  # noqa: E731
 
     assert "I37" in rules(short("suspend-resume"), plant)
 
 
 @pytest.mark.rule("I38")
-def test_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_pending_pod_treated_as_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
     pending = World(at=0.5, verb="pod_pending", arguments={"pod": "default/basic-tikv-3"}, seconds=0)
     edit = Edit(at=1, spec={"tikv": {"replicas": 4}})
     plan = Plan(name="pending", budget=30.0, edits=(edit,), faults=(pending,), ends="ScalingOut")
@@ -132,7 +132,7 @@ def test_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.rule("I39")
-def test_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     rolling = replace(TIDB.rolling, finish=lambda _: None)
     forgetful = replace(TIDB, rolling=rolling)
 
@@ -140,7 +140,7 @@ def test_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("I39")
-def test_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_ddl_paused_before_the_pause_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.tidb.smooth_upgrade._write
 
     def late(ctx: ReconcileContext, marks: Json) -> None:
@@ -153,7 +153,7 @@ def test_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.rule("I40", "O9")
-def test_a_stage_that_asks_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_stage_that_sends_too_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(ctx: ReconcileContext) -> None:
         for _ in range(8):
             api_clients.pd(ctx).stores()
@@ -162,7 +162,7 @@ def test_a_stage_that_asks_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("I36")
-def test_a_cluster_that_is_ready_before_it_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_cluster_that_is_ready_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     premature: Callable[..., tuple[bool, str, str]] = lambda *_: (True, "Ready", "it will be")  # noqa: E731
 
     assert "I36" in rules(
@@ -171,7 +171,7 @@ def test_a_cluster_that_is_ready_before_it_is_complete(monkeypatch: pytest.Monke
 
 
 @pytest.mark.rule("O6")
-def test_a_label_that_outlives_the_wish_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_label_that_outlives_its_removal_from_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     given, taken = ({"tidb": {"service": {"labels": labels}}} for labels in ({"team": "a"}, None))
     plan = Plan(name="there and back", budget=60.0, edits=(Edit(at=1, spec=given), Edit(at=20, spec=taken)))
     direct = direct_plan(plan)
@@ -187,7 +187,7 @@ def test_a_label_that_outlives_the_wish_for_it(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.rule("O8")
-def test_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_wait_that_no_condition_names(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = lambda *_: (False, "Done", "the cluster matches its spec")  # noqa: E731
 
     assert "O8" in rules(
@@ -196,7 +196,7 @@ def test_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("I1", "I3")
-def test_a_list_of_stores_that_is_believed_though_the_pod_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_scale_in_based_on_an_outdated_list_of_stores(monkeypatch: pytest.MonkeyPatch) -> None:
     old = World(at=0.5, verb="pd_old", arguments={"cluster": "default/basic", "path": "/pd/api/v1/stores"}, seconds=0)
     edits = (
         Edit(at=1, spec={"enablePVReclaim": True, "tikv": {"replicas": 4}}),

@@ -10,7 +10,7 @@ from tests.simulate.planting import rogue, rules, short
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
-def test_a_sync_that_changes_what_is_of_a_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_reconcile_that_changes_a_neighbours_object(monkeypatch: pytest.MonkeyPatch) -> None:
     def label(ctx: ReconcileContext) -> None:
         if ctx.name == "basic-2":
             ctx.deps.client.patch(SERVICES, "basic-tidb-peer", ctx.namespace, {"metadata": {"labels": {"mine": "now"}}})
@@ -19,7 +19,7 @@ def test_a_sync_that_changes_what_is_of_a_neighbour(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.rule("I7")
-def test_a_neighbour_is_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judges_every_cluster_of_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     def promise(ctx: ReconcileContext) -> None:
         if ctx.namespace == "elsewhere":
             ctx.status.cluster_id = "1"
@@ -28,7 +28,7 @@ def test_a_neighbour_is_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("I23")
-def test_a_joined_cluster_gives_up_a_store_that_nobody_has_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_joined_cluster_that_gives_up_a_healthy_store(monkeypatch: pytest.MonkeyPatch) -> None:
     gone: list[int] = []
 
     def give_up(ctx: ReconcileContext) -> None:

@@ -75,26 +75,26 @@ def _time_of_another_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.rule("O8")
-def test_a_surface_that_hides_an_outage(plant: Plant, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_surface_that_hides_an_outage(plant: Plant, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = broken(generated("outage/pd.pending.all"), lambda: plant(monkeypatch))
     assert any(violation.rule == "O8" and expected in violation.what for violation in outcome.violations)
 
 
 @pytest.mark.rule("O8")
-def test_an_outage_that_is_never_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_outage_whose_cause_is_never_named(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = generated("outage/tidb.crashing.all")
     outcome = broken(plan, lambda: monkeypatch.setattr("controllers.tidbcluster.conditions.headline", _nothing))
     assert any("NoTiDBServer is the cause" in violation.what for violation in outcome.violations)
 
 
 @pytest.mark.rule("O8")
-def test_a_deleted_secret_that_no_watch_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_deleted_secret_that_the_condition_does_not_name(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = generated("outage/tikv.no-secret.all")
     outcome = broken(plan, lambda: monkeypatch.setattr("kube.secret_reads.SecretReads.changed", lambda *_: ()))
     assert any("CertificatesValid does not name Secret" in violation.what for violation in outcome.violations)
 
 
-def test_an_alert_that_does_not_fire(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_reports_an_alert_that_does_not_fire(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))
     every = (rule for group in rules["groups"] for rule in group["rules"])
     (alert,) = [rule for rule in every if rule["alert"] == "TidbClusterUnavailable"]

@@ -10,14 +10,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 @pytest.mark.rule("6.9")
-def test_a_password_that_no_secret_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_password_that_no_secret_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.tidb.password, "_password", lambda _: "lost")  # noqa: E731
 
     assert "6.9" in rules(short("password"), plant)
 
 
 @pytest.mark.rule("6.9")
-def test_a_status_that_says_it_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_status_that_claims_the_password_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(RootClient, "set_password", lambda *_: None)  # noqa: E731
 
     assert "6.9" in rules(short("password"), plant)

@@ -17,12 +17,12 @@ from tests.simulate.planting import broken, plant_workload, rules, short
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
-def test_without_a_defect_nothing_is_reported() -> None:
+def test_reports_nothing_without_a_defect() -> None:
     assert set() == rules(short("pdms-mode-ends"), lambda: None)
 
 
 @pytest.mark.rule("I41")
-def test_tso_goes_at_once_when_the_mode_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_tso_removed_as_soon_as_the_mode_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(removal: PodRemoval) -> Evidence | Waiting:
         return spec_confirmed(removal.ctx) or Waiting("SpecChanged", "later")
 
@@ -33,7 +33,7 @@ def test_tso_goes_at_once_when_the_mode_ends(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.rule("I12")
-def test_a_primary_that_does_not_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_restarted_primary_that_does_not_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
     change = {"pdms": microservices(tso=2, scheduling=1, version="v8.5.3")}
     plan = Plan(name="restart", cluster="micro", budget=60.0, edits=(Edit(at=1.0, spec=change),))
     plant = lambda: monkeypatch.setattr(member.pdms.component, "hand_over", lambda *_: None)  # noqa: E731
@@ -42,7 +42,7 @@ def test_a_primary_that_does_not_hand_over(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.rule("I20")
-def test_tikv_is_created_before_somebody_gives_timestamps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_tikv_created_before_tso_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = [each | {"nodeSelector": {"nowhere": "yes"}} for each in microservices(tso=2, scheduling=1)]
     plan = Plan(
         name="no-tso", world="empty", cluster="micro", budget=30.0, edits=(Edit(at=0.01, spec={"pdms": nowhere}),)

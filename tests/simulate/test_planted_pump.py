@@ -23,12 +23,12 @@ def _scaled(replicas: int) -> Plan:
     )
 
 
-def test_without_a_defect_nothing_is_reported() -> None:
+def test_reports_nothing_without_a_defect() -> None:
     assert set() == rules(_scaled(1), lambda: None)
 
 
 @pytest.mark.rule("I3")
-def test_a_pod_that_goes_before_its_node_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_pump_pod_removed_before_its_node_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(removal: PodRemoval) -> Evidence | Waiting:
         return spec_confirmed(removal.ctx) or Waiting("SpecChanged", "later")
 
@@ -37,14 +37,14 @@ def test_a_pod_that_goes_before_its_node_is_offline(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.rule("I41")
-def test_the_last_node_is_closed_though_tidb_writes_binlogs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_the_last_pump_node_closed_while_tidb_writes_binlogs(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.pump.scale_in, "_still_needed", lambda *_: None)  # noqa: E731
 
     assert "I41-pump" in rules(_scaled(0), plant)
 
 
 @pytest.mark.rule("I20")
-def test_tidb_is_created_before_a_node_is_online(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_tidb_created_before_a_pump_node_is_online(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = Edit(at=0.01, spec={"pump": {"nodeSelector": {"nowhere": "yes"}}})
     plan = Plan(name="no-pump", world="empty", cluster="binlog", budget=30.0, edits=(nowhere,))
 

@@ -18,12 +18,12 @@ _APPROVED = "refused/tikv.unapproved.approved-by-hand@2+allowed"
 
 
 @pytest.mark.parametrize("plan", [_ORPHANED, _DELETED, _APPROVED])
-def test_without_a_defect_nothing_is_reported(plan: str) -> None:
+def test_reports_nothing_without_a_defect(plan: str) -> None:
     assert set() == rules(generated(plan), lambda: None)
 
 
 @pytest.mark.rule("O10")
-def test_a_stateful_set_that_others_delete_is_made_as_the_refused_edit_has_it_or_not_at_all(
+def test_reports_a_deleted_stateful_set_that_is_not_restored_while_an_edit_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unguarded(_: object, __: str, update: Callable[[], Outcome], ___: object) -> tuple[Outcome, None]:
@@ -35,14 +35,14 @@ def test_a_stateful_set_that_others_delete_is_made_as_the_refused_edit_has_it_or
 
 
 @pytest.mark.rule("O10")
-def test_no_stateful_set_is_made_beside_a_service_that_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_stateful_set_held_back_by_a_refused_service(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "_has_run", lambda *_: False)  # noqa: E731
 
     assert "O10" in rules(generated(_DELETED), plant)
 
 
 @pytest.mark.rule("I42")
-def test_what_others_have_changed_is_taken_for_ours_where_it_may_not_be_undone(
+def test_reports_a_foreign_edit_adopted_because_a_policy_refuses_the_revert(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     honest = stateful_set.update

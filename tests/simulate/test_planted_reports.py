@@ -23,7 +23,7 @@ def _plan(verb: str) -> Plan:
 
 
 @pytest.mark.rule("I36")
-def test_a_cluster_that_is_ready_without_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_ready_cluster_with_unready_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set() == rules(_plan("pod_unready"), lambda: None)
 
     def blind(_: Any) -> tuple[bool, str, str]:
@@ -35,7 +35,7 @@ def test_a_cluster_that_is_ready_without_its_pods(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("what", ["member", "store"])
 @pytest.mark.rule("O10")
-def test_what_others_have_removed_from_pd_is_not_named(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_reports_a_foreign_removal_from_pd_that_no_message_names(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     plan = generated(f"pd-ctl/tikv-out.{what}-removed@9")
     blind: Any = lambda *_: ""  # noqa: E731
     found = rules(plan, lambda: monkeypatch.setattr(member.failover.steps, "removal_by_others", blind))
@@ -43,7 +43,7 @@ def test_what_others_have_removed_from_pd_is_not_named(monkeypatch: pytest.Monke
 
 
 @pytest.mark.rule("I36")
-def test_counts_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_stale_counts_in_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
     def frozen(ctx: Any, kind: str, status: Any, *ignored: Any) -> Any:
         before = status.stateful_set
         found = observe_pods(ctx, kind, status, *ignored)

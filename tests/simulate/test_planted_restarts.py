@@ -31,7 +31,7 @@ _PLANS = Path(__file__).parent / "plans"
     ],
 )
 @pytest.mark.rule("I41", "F13")
-def test_a_store_counts_that_pd_still_calls_up_from_before_its_restart(
+def test_reports_a_restarting_store_that_counts_because_pd_still_calls_it_up(
     plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def believing(*_: object) -> bool:
@@ -46,14 +46,14 @@ def test_a_store_counts_that_pd_still_calls_up_from_before_its_restart(
 
 
 @pytest.mark.rule("I41", "F13")
-def test_a_store_that_answers_nobody_counts_as_pd_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_silent_store_that_counts_because_pd_calls_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.stores.restarting, "_answers", lambda *_: True)  # noqa: E731
 
     assert "I41" in rules(load(_PLANS / "F13-a-store-is-lost-and-nobody-has-noticed.yaml"), plant)
 
 
 @pytest.mark.rule("I41", "F13")
-def test_a_lost_store_is_excused_as_soon_as_failover_has_given_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_lost_store_excused_before_it_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     def given_up(ctx: ReconcileContext, store: Store, _: object) -> bool:
         return any(record.store_id == str(store.id) for record in ctx.status.tikv.failure_stores.values())
 
@@ -64,7 +64,7 @@ def test_a_lost_store_is_excused_as_soon_as_failover_has_given_it_up(monkeypatch
 
 
 @pytest.mark.rule("I11", "F14")
-def test_the_time_that_leaders_get_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_leader_timeout_measured_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_the_wall(ctx: ReconcileContext, _: Object, begun: datetime) -> Stopwatch:
         return Stopwatch(begun, (ctx.deps.clock.wall() - begun).total_seconds())
 
@@ -75,7 +75,7 @@ def test_the_time_that_leaders_get_by_the_clock_on_the_wall(monkeypatch: pytest.
 
 
 @pytest.mark.rule("F35")
-def test_the_time_before_a_store_is_deleted_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_deletion_delay_measured_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_the_wall(removal: PodRemoval, *_: object) -> float:
         since = removal.since
         return (removal.ctx.deps.clock.wall() - since).total_seconds() if since else 0.0
@@ -87,7 +87,7 @@ def test_the_time_before_a_store_is_deleted_by_the_clock_on_the_wall(monkeypatch
 
 
 @pytest.mark.rule("I13", "F16")
-def test_a_scheduler_of_ours_that_nobody_wants_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_unneeded_scheduler_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     def leaving(*_: object) -> None:
         return None
 

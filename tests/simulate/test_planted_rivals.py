@@ -23,7 +23,7 @@ def plan_of(rival: Insists) -> Plan:
 
 @pytest.mark.parametrize("rival", [_CHANGES, _DELETES], ids=["changes", "deletes"])
 @pytest.mark.rule("FP11")
-def test_without_a_defect_nothing_is_reported(rival: Insists) -> None:
+def test_reports_nothing_without_a_defect(rival: Insists) -> None:
     assert set() == rules(plan_of(rival), lambda: None)
 
 
@@ -33,14 +33,14 @@ def test_without_a_defect_nothing_is_reported(rival: Insists) -> None:
     ids=["changes", "deletes"],
 )
 @pytest.mark.rule("FP11")
-def test_what_is_undone_is_written_each_time(
+def test_reports_a_write_repeated_each_time_a_rival_reverts_it(
     rival: Insists, name: str, answer: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "FP11" in rules(plan_of(rival), lambda: monkeypatch.setattr(Contests, name, answer))
 
 
 @pytest.mark.rule("FP11")
-def test_nobody_is_told_who_insists(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_contest_without_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(contests, "_tell", lambda _: None)  # noqa: E731
 
     assert "FP11" in rules(plan_of(replace(_CHANGES, seconds=300.0)), plant)

@@ -47,7 +47,7 @@ def strategy(partition: int) -> dict[str, object]:
 
 
 @pytest.mark.rule("I7")
-def test_a_cluster_that_takes_another_pd_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_changed_cluster_id(monkeypatch: pytest.MonkeyPatch) -> None:
     def forget(ctx: ReconcileContext) -> bool:
         ctx.status.cluster_id = "1"
         return True
@@ -56,21 +56,21 @@ def test_a_cluster_that_takes_another_pd_for_its_own(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.rule("I14")
-def test_a_partition_that_rises_in_the_middle_of_a_roll(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_partition_raised_during_a_roll(monkeypatch: pytest.MonkeyPatch) -> None:
     raised = once(in_a_roll(strategy(5)))
 
     assert "I14" in rules(short("tidb-upgrade"), rogue(raised, monkeypatch))
 
 
 @pytest.mark.rule("I19")
-def test_one_write_that_scales_and_rolls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_one_write_that_scales_and_rolls(monkeypatch: pytest.MonkeyPatch) -> None:
     both = once(in_a_roll({"replicas": 3, **strategy(0)}))
 
     assert "I19" in rules(short("tidb-upgrade"), rogue(both, monkeypatch))
 
 
 @pytest.mark.rule("I21")
-def test_more_records_of_failure_than_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_more_failure_records_than_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     def record(ctx: ReconcileContext) -> bool:
         records = {f"basic-tidb-{each}": {"podName": f"basic-tidb-{each}"} for each in range(4)}
         status = {"status": {"tidb": {"failureMembers": records}}}
@@ -81,7 +81,7 @@ def test_more_records_of_failure_than_the_limit_allows(monkeypatch: pytest.Monke
 
 
 @pytest.mark.rule("O2")
-def test_an_object_that_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_object_created_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = short("tidb-out")
     honest = reference([broken(plan, lambda: None)])
 
@@ -97,7 +97,7 @@ def test_an_object_that_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("O4")
-def test_tls_that_is_silently_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_tls_that_is_silently_off(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(name="tls", world="empty", cluster="tls", budget=60.0)
     assert "O4" not in rules(plan, lambda: None)
 
@@ -105,7 +105,7 @@ def test_tls_that_is_silently_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rule("O10")
-def test_a_wait_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_wait_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     def stage(_: ReconcileContext) -> Outcome:
         return Waiting("Thinking", "thinking")
 

@@ -16,7 +16,7 @@ def _short(name: str, seconds: float) -> Plan:
 
 
 @pytest.mark.rule("5.1")
-def test_two_of_a_group_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_two_backups_of_a_group_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def plant() -> None:
         monkeypatch.setattr(snapshots, "unfinished", lambda *_: [])
 
@@ -24,7 +24,7 @@ def test_two_of_a_group_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.rule("5.1")
-def test_what_is_due_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_due_backup_that_is_never_created(monkeypatch: pytest.MonkeyPatch) -> None:
     def plant() -> None:
         monkeypatch.setattr(snapshots, "_make", lambda *_: ((True, "Made", ""), None))
 

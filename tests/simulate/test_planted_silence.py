@@ -30,7 +30,7 @@ def _as_if_heard(_: ClusterContext, __: str, pod: Object) -> Activity:
 
 
 @pytest.mark.rule("I9")
-def test_a_voting_pd_behind_a_broken_node_is_deleted_while_pd_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_voting_pd_deleted_while_pd_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     # a roll comes to the highest ordinal first
     lost, cut_off, *others = load(_PLAN).faults
     swapped = (_at(lost, "default/basic-pd-0"), _at(cut_off, "default/basic-pd-1"), *others)
@@ -52,7 +52,7 @@ def _at(fault: Fault, pod: str) -> Fault:
 
 
 @pytest.mark.rule("I46")
-def test_crashing_members_follow_each_other_to_an_image_that_no_registry_has(
+def test_reports_crashing_members_that_all_move_to_a_missing_image(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = load(_PLAN.parent / "F11-crashing-members-and-an-image-that-no-registry-has.yaml")

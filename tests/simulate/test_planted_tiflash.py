@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.planted]
 REPLICAS = {"cluster": "default/basic", "count": 2}
 
 
-def test_without_a_defect_nothing_is_reported() -> None:
+def test_reports_nothing_without_a_defect() -> None:
     assert set() == rules(short("tiflash-in", 90.0), lambda: None)
 
 
 @pytest.mark.rule("I3")
-def test_a_store_that_still_has_replicas_loses_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_pod_removed_while_its_store_has_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     def hasty(removal: PodRemoval) -> Evidence:
         return pods_live(removal.ctx, "tiflash")
 
@@ -37,7 +37,7 @@ def test_a_store_that_still_has_replicas_loses_its_pod(monkeypatch: pytest.Monke
 
 
 @pytest.mark.rule("I5")
-def test_the_rules_of_tables_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_scale_in_that_ignores_table_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     table = World(at=0.5, verb="tiflash_replicas", arguments=REPLICAS, seconds=0)
     plan = Plan(
         name="too few",
@@ -59,7 +59,7 @@ def test_the_rules_of_tables_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.rule("I44")
-def test_a_store_is_restarted_while_another_one_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_store_restarted_while_another_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = World(at=0.5, verb="pod_slow", arguments={"pod": "default/basic-tiflash-1", "seconds": 25.0}, seconds=0)
     plan = Plan(
         name="a slow store",

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 @pytest.mark.rule("3.1")
-def test_nobody_looks_at_a_component_that_others_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_wait_without_a_scheduled_reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.lifecycle.component_sync._waits_for
 
     def without_a_time(ctx: ClusterContext, own: object) -> Waiting | None:

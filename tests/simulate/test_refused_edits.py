@@ -9,13 +9,13 @@ from simulate.families.refused_edits import FAMILY
 _PLANS = list(FAMILY.plans())
 
 
-def test_each_goes_by_its_name() -> None:
+def test_finds_each_plan_by_its_name() -> None:
     assert len(_PLANS) == len({plan.name for plan in _PLANS})
     for plan in _PLANS[::50]:
         assert plan == generated(plan.name)
 
 
-def test_an_edit_that_a_policy_refuses_stands_for_minutes_and_is_taken_back() -> None:
+def test_the_user_reverts_a_refused_edit_after_minutes() -> None:
     plan = generated("refused/tikv.image.orphaned@2")
     policy, deleted = plan.faults
     assert isinstance(policy, World)
@@ -27,7 +27,7 @@ def test_an_edit_that_a_policy_refuses_stands_for_minutes_and_is_taken_back() ->
     assert plan.serves_at == back - 1.0 > edited + 200.0
 
 
-def test_or_the_policy_goes() -> None:
+def test_the_policy_may_end_instead_of_the_edit() -> None:
     plan = generated("refused/tikv.image.orphaned@2+allowed")
     (policy,) = (fault for fault in plan.faults if isinstance(fault, World))
     assert 1 == len(plan.edits)
@@ -43,11 +43,11 @@ def test_or_the_policy_goes() -> None:
         ("tidb.away.scaled-out@2", False),
     ],
 )
-def test_only_what_can_be_made_again_or_changed_is_to_serve_meanwhile(name: str, expected: bool) -> None:
+def test_a_plan_expects_service_meanwhile_only_if_the_operator_can_restore_it(name: str, expected: bool) -> None:
     assert expected is (generated(f"refused/{name}").serves_at > 0)
 
 
 @pytest.mark.parametrize("rest", ["", "tikv.image", "tikv.image.orphaned@", "tikv.rain.crash@2", "tiger.image.crash@2"])
-def test_what_is_no_plan_is_refused(rest: str) -> None:
+def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
     with pytest.raises(InvalidPlan, match=r"is no `COMPONENT\.REFUSAL\.EVENT@SECONDS`"):
         FAMILY.plan(rest)

@@ -51,7 +51,7 @@ _ROLL, _STORE = _patch(f"{_STATEFUL_SETS}/basic-pd"), _delete("/pd/api/v1/store/
     ids=str,
 )
 @pytest.mark.rule("FP4")
-def test_what_is_like_a_denied_write_is_denied_with_it(denied: Call, asked: Call, like: bool) -> None:
+def test_similar_writes_are_denied_with_a_denied_write(denied: Call, asked: Call, like: bool) -> None:
     assert like == _Denying(denied).denies(asked)
 
 
@@ -63,6 +63,6 @@ def test_a_denial_ends() -> None:
 
 
 @pytest.mark.rule("FP4")
-def test_a_denial_is_answered_as_the_api_server_does() -> None:
+def test_a_denial_looks_like_an_answer_of_the_api_server() -> None:
     answer = refusal(Refused(at=0.0, code=403), _ROLL)
     assert (403, "Forbidden") == (answer.status, msgspec.json.decode(answer.body)["reason"])

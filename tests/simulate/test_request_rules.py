@@ -29,7 +29,7 @@ _BUSY = Response(429, {"retry-after": "5"}, b"")
 
 @pytest.mark.parametrize(("waited", "reported"), [(5.0, 0), (1.0, 1)])
 @pytest.mark.rule("R13")
-def test_a_request_is_not_sent_again_before_retry_after(waited: float, reported: int) -> None:
+def test_reports_a_request_repeated_before_retry_after(waited: float, reported: int) -> None:
     watched = _Watched()
     watched.rules.answered(_POD, _BUSY)
     watched.clock.step(waited)
@@ -39,7 +39,7 @@ def test_a_request_is_not_sent_again_before_retry_after(waited: float, reported:
 
 
 @pytest.mark.rule("R13")
-def test_a_key_that_goes_on_failing_is_tried_once_in_a_second() -> None:
+def test_reports_a_failing_key_that_is_retried_more_than_once_per_second() -> None:
     patient, hasty = _Watched(), _Watched()
     patient.fail(100, pause=1.0)
     hasty.fail(10, pause=0.0)
@@ -49,7 +49,7 @@ def test_a_key_that_goes_on_failing_is_tried_once_in_a_second() -> None:
     assert ["default/basic is tried 10 times in 4.500 s, and fails each time"] == hasty.reported
 
 
-def test_a_process_that_was_restarted_begins_anew() -> None:
+def test_a_restarted_process_begins_with_a_clean_record() -> None:
     watched = _Watched()
     watched.rules.answered(_POD, _BUSY)
     watched.fail(19, pause=0.0)

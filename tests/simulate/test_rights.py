@@ -18,13 +18,13 @@ def client() -> Client:
     return Client(AuthorizedTransport(World(FakeClock(), SeededRandomness(1)).transport(USER)))
 
 
-def test_what_is_granted_passes(client: Client) -> None:
+def test_granted_requests_pass(client: Client) -> None:
     assert [] == client.list_page(CONFIG_MAPS, "default").items
     with pytest.raises(NotFound):
         client.get(NODES, "nowhere")
 
 
-def test_what_is_not_granted_is_refused_by_verb_and_resource(client: Client) -> None:
+def test_requests_without_a_grant_are_refused_by_verb_and_resource(client: Client) -> None:
     with pytest.raises(Forbidden, match='cannot delete resource "nodes" in API group ""'):
         client.delete(NODES, "node-0")
 
@@ -41,17 +41,17 @@ def test_what_is_not_granted_is_refused_by_verb_and_resource(client: Client) -> 
     ],
 )
 @pytest.mark.rule("scheduler-deployment-8")
-def test_a_request_takes_a_right(method: str, path: str, expected: Right | None) -> None:
+def test_each_request_needs_the_right_of_its_verb_and_resource(method: str, path: str, expected: Right | None) -> None:
     assert expected == right_for(Request(method, path))
 
 
-def test_what_may_be_changed_may_be_read() -> None:
+def test_every_resource_that_may_be_changed_may_be_read() -> None:
     """Who only observes reads what a write would change (kube/dry_run.py)."""
     rights = {each for each in granted() if each.verb in ("patch", "delete") and "/" not in each.resource}
     unread = {each.resource for each in rights if Right("get", each.group, each.resource) not in granted()}
     assert {"events"} == unread
 
 
-def test_the_kinds_of_others_are_theirs_to_grant(client: Client) -> None:
+def test_requests_for_foreign_kinds_are_not_judged(client: Client) -> None:
     with pytest.raises(NotFound):
         client.get(Resource("post.example.com", "v1", "mailboxes", "Mailbox"), "a", "b")

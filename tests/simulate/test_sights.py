@@ -9,7 +9,7 @@ from simulate.engine.worlds import CLUSTERS
 from simulate.run import prepare, run
 
 
-def test_an_object_or_what_stands_in_a_field_of_it_is_seen() -> None:
+def test_sees_an_object_or_the_value_of_a_field() -> None:
     engine = Engine()
     there = Sight(engine.world, "tidbclusters.pingcap.com/basic")
     field = Sight(engine.world, "tidbclusters.pingcap.com/basic/spec/pd/replicas")
@@ -19,13 +19,13 @@ def test_an_object_or_what_stands_in_a_field_of_it_is_seen() -> None:
     assert [True, True, False] == [each.is_seen() for each in (there, field, missing)]
 
 
-def test_what_is_no_object_is_refused() -> None:
+def test_refuses_a_sight_that_names_no_object() -> None:
     with pytest.raises(InvalidPlan, match="'pods' is no `plural"):
         Sight(Engine().world, "pods")
 
 
 @pytest.mark.slow
-def test_an_edit_happens_once_so_many_seconds_after_what_it_waits_for() -> None:
+def test_an_edit_happens_once_after_its_object_appears() -> None:
     edits = (
         Edit(at=1.0, spec={"tidb": {"replicas": 2}}),
         Edit(once="pods/basic-tidb-1", later=20.0, spec={"tidb": {"replicas": 1}}),
@@ -37,7 +37,7 @@ def test_an_edit_happens_once_so_many_seconds_after_what_it_waits_for() -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_fails_of_which_a_part_never_happens() -> None:
+def test_a_plan_fails_if_one_of_its_events_never_happens() -> None:
     plan = Plan(name="never", cluster="tiny", budget=1.0, edits=(Edit(once="pods/basic-tidb-7"),), reference=False)
     (violation,) = run(prepare(plan), plan).violations
     assert ("O10", "an event waits for pods/basic-tidb-7, which has not come") == (violation.rule, violation.what)

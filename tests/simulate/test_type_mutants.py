@@ -19,7 +19,7 @@ _WITH_A_WRONG_TREE = range(30, 40)
 
 
 @pytest.mark.slow
-def test_no_value_of_a_wrong_type_ends_in_an_exception() -> None:
+def test_no_value_of_a_wrong_type_causes_an_exception() -> None:
     verdicts = judge(range(_FIRST))
     assert [] == [each for each in verdicts if each.outcome == DEFECT]
     ends = Counter(each.outcome for each in verdicts)
@@ -27,7 +27,7 @@ def test_no_value_of_a_wrong_type_ends_in_an_exception() -> None:
 
 
 @pytest.mark.slow
-def test_the_specs_that_are_mutated_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_specs_are_valid_before_mutation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type_mutants, "_mutated", lambda _draw, tree: tree)
     verdicts = judge(range(len(KINDS)))
     assert ["reconciled"] * len(verdicts) == [each.outcome for each in verdicts]
@@ -35,6 +35,6 @@ def test_the_specs_that_are_mutated_are_valid(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_a_tree_that_nobody_checks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_unchecked_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "_check_embedded", lambda *_: None)
     assert DEFECT in {each.outcome for each in judge(_WITH_A_WRONG_TREE)}

@@ -65,7 +65,7 @@ def test_reads_are_not_recorded() -> None:
     assert [] == written(("GET", _POD, None))
 
 
-def test_a_file_holds_what_was_recorded_and_equal_traces_give_equal_files(tmp_path: Path) -> None:
+def test_saved_traces_load_unchanged_and_equal_traces_give_equal_files(tmp_path: Path) -> None:
     traces: dict[str, Writes] = {"loss/1": ("a\n1", "b\n2", "a\n1"), "dm/2": ("b\n2",)}
     save(tmp_path / "one", traces)
     save(tmp_path / "other", dict(reversed(traces.items())))
@@ -74,7 +74,7 @@ def test_a_file_holds_what_was_recorded_and_equal_traces_give_equal_files(tmp_pa
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
-def test_a_difference_is_shown_with_both_sides_by_family() -> None:
+def test_differences_show_both_sides_by_family() -> None:
     before: dict[str, Writes] = {"dm/1": ('x: PATCH a\n{"replicas": 3}',), "loss/1": ("x: POST b\n",), "loss/2": ()}
     after: dict[str, Writes] = {"dm/1": ('x: PATCH a\n{"replicas": 4}',), "loss/1": ("x: POST b\n",), "loss/3": ()}
 
@@ -94,7 +94,7 @@ def test_a_difference_is_shown_with_both_sides_by_family() -> None:
     ] == list(compared(before, after))
 
 
-def test_an_end_and_another_order_are_named() -> None:
+def test_reports_missing_writes_and_a_different_order() -> None:
     one, other = "x: POST a\n", "x: POST b\n"
 
     shorter = list(compared({"dm/1": (one, other)}, {"dm/1": (one,)}))
