@@ -35,7 +35,7 @@ def content(secret: Json) -> dict[str, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.rule("9.1")
-def test_all_secrets_of_a_cluster_are_made_by_one_authority(tmp_path: Path) -> None:
+def test_one_authority_signs_all_secrets_of_a_cluster(tmp_path: Path) -> None:
     found = made(read(SAMPLES / "tls.yaml"), tmp_path)
     assert _SECRETS == found.keys()
     ca = (tmp_path / "ca.crt").read_bytes()
@@ -53,7 +53,7 @@ def test_all_secrets_of_a_cluster_are_made_by_one_authority(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_the_authority_is_kept_for_the_next_time(tmp_path: Path) -> None:
+def test_a_second_run_reuses_the_authority(tmp_path: Path) -> None:
     document = parse((SAMPLES / "tls.yaml").read_bytes(), "f")
     first, second = made(document, tmp_path), made(document, tmp_path, days=3)
     one, other = (content(each["tls-pd-cluster-secret"]) for each in (first, second))
@@ -64,19 +64,19 @@ def test_the_authority_is_kept_for_the_next_time(tmp_path: Path) -> None:
         made(document, tmp_path)
 
 
-def test_secrets_that_the_manifest_has_are_not_made(tmp_path: Path) -> None:
+def test_creates_no_secret_that_the_manifest_has(tmp_path: Path) -> None:
     secrets = [f"---\n{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}}}\n" for name in _SECRETS]
     text = (SAMPLES / "tls.yaml").read_text() + "".join(secrets)
     assert {} == made(parse(text.encode(), "f"), tmp_path)
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_cluster_without_tls_needs_none(tmp_path: Path) -> None:
+def test_fails_for_a_cluster_without_tls(tmp_path: Path) -> None:
     with pytest.raises(Failure, match=r"no cluster lacks a Secret for TLS; set spec.tlsCluster.enabled"):
         certs.run(read(SAMPLES / "basic.yaml"), tmp_path / "ca", 1)
 
 
-def test_a_cluster_of_another_api_needs_none(tmp_path: Path) -> None:
+def test_ignores_objects_of_other_api_groups(tmp_path: Path) -> None:
     text = (
         (SAMPLES / "tls.yaml").read_text().replace("pingcap.com/", "pincap.com/").replace("replicas: 1", "replicas: x")
     )
@@ -84,7 +84,7 @@ def test_a_cluster_of_another_api_needs_none(tmp_path: Path) -> None:
     assert {} == made(parse(text.encode(), "f"), tmp_path)
 
 
-def test_a_cluster_that_cannot_be_read_is_named_by_field(tmp_path: Path) -> None:
+def test_names_the_field_of_a_cluster_that_it_cannot_read(tmp_path: Path) -> None:
     text = (
         """{apiVersion: pingcap.com/v1alpha1, kind: DMCluster, metadata: {name: a}, spec: {master: {replicas: few}}}"""
     )
@@ -92,14 +92,14 @@ def test_a_cluster_that_cannot_be_read_is_named_by_field(tmp_path: Path) -> None
         made(parse(text.encode(), "f"), tmp_path)
 
 
-def test_without_openssl_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_the_way_out_if_openssl_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Failure, match="openssl is not in PATH; install it, or have cert-manager make the Secrets"):
         made(read(SAMPLES / "tls.yaml"), tmp_path)
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "36501", "1.5", "many"])
-def test_certificates_are_valid_for_some_days(capsys: pytest.CaptureFixture[str], days: str) -> None:
+def test_refuses_days_outside_1_to_36500(capsys: pytest.CaptureFixture[str], days: str) -> None:
     parser = argparse.ArgumentParser()
     certs.add_arguments(parser)
     with pytest.raises(SystemExit):
@@ -117,7 +117,7 @@ def test_certificates_do_not_outlast_their_authority(tmp_path: Path) -> None:
         made(document, tmp_path / "ten-years", days=3651)
 
 
-def test_an_authority_that_is_none_is_named(tmp_path: Path) -> None:
+def test_names_an_authority_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("ca.crt", "ca.key"):
         (tmp_path / name).write_text("nonsense")
     with pytest.raises(Failure, match=r"ca.crt is of no use: Could not .*certificate"):

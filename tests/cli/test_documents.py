@@ -38,7 +38,7 @@ _READ: dict[str, tuple[str | bytes, list[object]]] = {
 
 
 @pytest.mark.parametrize("case", _READ)
-def test_what_kubectl_reads_is_read_the_same_way(case: str) -> None:
+def test_reads_documents_as_kubectl_does(case: str) -> None:
     text, expected = _READ[case]
     assert expected == _documents(text)
 
@@ -84,19 +84,19 @@ _REFUSED: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", _REFUSED)
-def test_what_no_object_can_hold_is_refused_with_the_place(case: str) -> None:
+def test_refuses_values_that_no_object_can_hold_and_names_the_place(case: str) -> None:
     text, told = _REFUSED[case]
     with pytest.raises(BadDocument) as refused:
         _documents(text)
     assert told in str(refused.value)
 
 
-def test_a_file_without_end_is_not_read_to_its_end() -> None:
+def test_stops_reading_an_endless_file() -> None:
     with pytest.raises(BadDocument, match="is larger than 4 MiB"):
         read_bytes(Path("/dev/zero"))
 
 
 @pytest.mark.parametrize(("path", "told"), [("/", "Is a directory"), ("/no/such", "No such file or directory")])
-def test_a_path_that_is_no_file_is_told(path: str, told: str) -> None:
+def test_names_a_path_that_is_no_file(path: str, told: str) -> None:
     with pytest.raises(BadDocument, match=f"{told}; give the path of a YAML file"):
         read_bytes(Path(path))

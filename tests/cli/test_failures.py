@@ -27,7 +27,7 @@ _TOLD = {
 
 
 @pytest.mark.parametrize("case", _TOLD)
-def test_a_failure_is_one_sentence_and_code_1(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_prints_one_line_and_exits_with_1(case: str, capsys: pytest.CaptureFixture[str]) -> None:
     error, told = _TOLD[case]
     assert 1 == _raising(error)
     said = capsys.readouterr().err
@@ -36,14 +36,14 @@ def test_a_failure_is_one_sentence_and_code_1(case: str, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(("error", "code"), [(BrokenPipeError(), 141), (KeyboardInterrupt(), 130), (SystemExit(2), 2)])
-def test_what_the_user_ended_is_not_commented(
+def test_prints_nothing_if_the_user_ends_the_command(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert code == _raising(error)
     assert "" == capsys.readouterr().err
 
 
-def test_ctrl_c_that_ended_the_process_while_it_was_imported_ends_the_command_alone() -> None:
+def test_ctrl_c_ends_the_command_with_130_and_restores_the_default_handler() -> None:
     previous = signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def command() -> int:
@@ -57,12 +57,12 @@ def test_ctrl_c_that_ended_the_process_while_it_was_imported_ends_the_command_al
         signal.signal(signal.SIGINT, previous)
 
 
-def test_a_defect_keeps_its_trace() -> None:
+def test_a_defect_keeps_its_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         _raising(ZeroDivisionError())
 
 
-def test_what_was_printed_but_not_written_fails_the_command(
+def test_a_failed_flush_of_the_output_fails_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Full(io.StringIO):

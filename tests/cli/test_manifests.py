@@ -35,13 +35,13 @@ _REFUSED = {
 
 
 @pytest.mark.parametrize("text", _REFUSED)
-def test_what_is_no_object_is_refused_by_field(text: str) -> None:
+def test_refuses_a_document_that_is_no_object_and_names_the_field(text: str) -> None:
     with pytest.raises(BadManifest) as refused:
         parse(text.encode(), "f")
     assert str(refused.value).startswith(_REFUSED[text]) or _REFUSED[text] in str(refused.value)
 
 
-def test_a_wrong_value_hides_no_mistake_of_another_component() -> None:
+def test_reports_the_mistakes_of_all_components_at_once() -> None:
     spec = """spec:
   version: v8.5.2
   pd: {baseImage: pingcap/pd, replicas: -1, requests: {storage: 1Gi}}
@@ -63,17 +63,17 @@ def test_a_wrong_value_hides_no_mistake_of_another_component() -> None:
     )
 
 
-def test_objects_of_any_kind_are_taken_as_they_are() -> None:
+def test_accepts_objects_of_any_kind_unchanged() -> None:
     (found,) = parse(b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {1: x}}", "f")
     assert ("ConfigMap", "default", "a", {"1": "x"}) == (found.kind, found.namespace, found.name, found.body["data"])
 
 
-def test_a_list_is_as_good_as_its_items() -> None:
+def test_a_list_stands_for_its_items() -> None:
     text = b"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]}\n---\n"
     assert ["a", "a"] == [each.name for each in parse(text + text, "f")]
 
 
-def test_a_list_of_one_kind_is_as_good_as_its_items_which_need_not_name_it() -> None:
+def test_a_list_of_one_kind_gives_its_kind_to_its_items() -> None:
     text = b"{apiVersion: v1, kind: SecretList, items: [{metadata: {name: a}}, {kind: Secret, metadata: {name: b}}]}"
     assert [("v1", "Secret", "a"), ("v1", "Secret", "b")] == [
         (each.body["apiVersion"], each.kind, each.name) for each in parse(text, "f")
@@ -93,7 +93,7 @@ def test_a_list_of_one_kind_is_as_good_as_its_items_which_need_not_name_it() -> 
         ("core.pingcap.com/v1alpha1", "is that of TiDB Operator v2, which this operator does not manage; write a"),
     ],
 )
-def test_an_api_version_that_is_not_served_is_named_with_the_nearest(api_version: str, said: str) -> None:
+def test_names_an_unserved_api_version_and_the_nearest_served_one(api_version: str, said: str) -> None:
     world = new_world(FakeClock(), SeededRandomness(1))
     manifests = parse(f"{{apiVersion: {api_version}, kind: Cluster, metadata: {{name: a}}}}".encode(), "f")
     with pytest.raises(BadManifest) as refused:
@@ -101,7 +101,7 @@ def test_an_api_version_that_is_not_served_is_named_with_the_nearest(api_version
     assert str(refused.value).startswith(f"f, document 1: apiVersion {api_version} {said}")
 
 
-def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dash_means_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     def type_in(text: bytes) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text), encoding="utf-8"))
 

@@ -21,18 +21,18 @@ def test_each_component_of_the_spec_has_a_row() -> None:
     assert ["tikv", "cluster"] == [row.component for row in rows(_cluster({"tikv": {"replicas": 1}}))]
 
 
-def test_a_row_says_how_many_pods_are_ready_and_what_the_component_waits_for() -> None:
+def test_a_row_shows_the_ready_pods_and_what_the_component_waits_for() -> None:
     waiting = {"type": "Progressing", "reason": "PodsNotReady", "message": "waiting for pod basic-tikv-2"}
     status = {"statefulSet": {"readyReplicas": 2}, "conditions": [waiting]}
     tc = _cluster({"tikv": {"replicas": 3}}, {"tikv": status})
     assert Row("tikv", 2, 3, "PodsNotReady: waiting for pod basic-tikv-2") == rows(tc)[0]
 
 
-def test_a_component_that_nobody_has_looked_at_has_not_started() -> None:
+def test_a_component_without_a_status_has_not_started() -> None:
     assert "pd        0/3 ready   not started" == str(rows(_cluster({"pd": {"replicas": 3}}))[0])
 
 
-def test_brackets_in_a_message_are_no_styles() -> None:
+def test_brackets_in_a_message_are_printed_literally() -> None:
     waiting = {"type": "Progressing", "reason": "PodsNotReady", "message": 'image "[/red] [bold" is none'}
     tc = _cluster({"tikv": {"replicas": 3}}, {"tikv": {"conditions": [waiting]}})
     screen = io.StringIO()
@@ -42,7 +42,7 @@ def test_brackets_in_a_message_are_no_styles() -> None:
     assert "[/x]" in screen.getvalue()
 
 
-def test_a_plain_view_entered_again_prints_only_what_changes() -> None:
+def test_a_re_entered_plain_view_prints_only_changes() -> None:
     screen, spec = io.StringIO(), {"tikv": {"replicas": 3}}
     view = PlainView(Console(file=screen, width=120))
     for status in ({}, {}, {"tikv": {"statefulSet": {"readyReplicas": 1}}}):
@@ -54,7 +54,7 @@ def test_a_plain_view_entered_again_prints_only_what_changes() -> None:
     ]
 
 
-def test_a_live_view_entered_again_shows_the_last_state_and_drops_what_is_gone() -> None:
+def test_a_re_entered_live_view_shows_the_last_state_without_dropped_objects() -> None:
     screen = io.StringIO()
     view = LiveView(Console(file=screen, force_terminal=True, width=120))
     with view:

@@ -13,7 +13,7 @@ from tests.member.reconciling import context
 from tests.member.test_monitor import INPUTS
 
 
-def test_it_reaches_api_server_and_pods_from_outside(tmp_path: Path) -> None:
+def test_the_written_configuration_reaches_the_api_server_and_pods_from_outside(tmp_path: Path) -> None:
     api = FakeApi()
     client = context(api).deps.client
     assert write_configuration(client, ("ns", "basic"), tmp_path, "http://127.0.0.1:1") is None

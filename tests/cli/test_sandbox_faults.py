@@ -25,7 +25,7 @@ def environ(tmp_path: Path) -> Iterator[Mapping[str, str]]:
 
 
 @pytest.mark.slow
-def test_what_is_broken_is_shown_until_it_is_mended(
+def test_a_fault_is_listed_until_it_is_healed(
     environ: Mapping[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", environ["KUBECONFIG"])

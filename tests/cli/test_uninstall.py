@@ -37,14 +37,14 @@ def test_every_kind_has_its_place_in_the_order() -> None:
     assert sorted(definition(kind)["spec"]["names"]["kind"] for kind in KINDS) == sorted(each.kind for each in ORDER)
 
 
-def test_nothing_hangs_where_no_object_has_a_finalizer_of_the_operator(world: BackupsWorld) -> None:
+def test_reports_nothing_if_no_object_has_a_finalizer_of_the_operator(world: BackupsWorld) -> None:
     backup(world, "plain", "example.com/copying")
     report = check(world.admin)
     assert (FREE, []) == (report.code, list(report.held))
     assert "No object that could be listed has a finalizer of the operator.\n" == rendered(page_of(report))
 
 
-def test_what_would_hang_is_named_in_the_order_in_which_to_delete_it(world: BackupsWorld) -> None:
+def test_lists_objects_that_would_hang_in_the_order_of_deletion(world: BackupsWorld) -> None:
     """A cluster-scoped TidbMonitor, a Backup, then the CRDs: with the operator gone, none of them ends."""
     wide = monitor("wide", clusterScoped=True)
     wide["metadata"]["finalizers"] = ["tidb.pingcap.com/monitor-protection"]
@@ -65,7 +65,7 @@ def test_what_would_hang_is_named_in_the_order_in_which_to_delete_it(world: Back
     assert "Backup lab/log" in rendered(page_of(report), 200)
 
 
-def test_what_is_being_deleted_says_what_it_waits_for_now(world: BackupsWorld) -> None:
+def test_an_object_that_is_being_deleted_shows_what_it_waits_for(world: BackupsWorld) -> None:
     backup(world, "full", PROTECTED)
     said = {"type": "Waiting", "status": "True", "reason": "FilesInUse", "message": "the files are kept"}
     world.admin.patch(BACKUPS, "full", NAMESPACE, {"status": {"conditions": [said]}})
@@ -74,7 +74,7 @@ def test_what_is_being_deleted_says_what_it_waits_for_now(world: BackupsWorld) -
     assert (True, "the files are kept") == (document["isBeingDeleted"], document["waitsFor"])
 
 
-def test_what_is_said_to_hang_hangs_and_the_printed_patch_lets_it_go(world: BackupsWorld) -> None:
+def test_a_reported_object_does_hang_and_the_printed_patch_releases_it(world: BackupsWorld) -> None:
     backup(world, "full", PROTECTED)
     world.admin.delete(NAMESPACES, NAMESPACE)
     world.world.advance(60)
@@ -84,7 +84,7 @@ def test_what_is_said_to_hang_hangs_and_the_printed_patch_lets_it_go(world: Back
     assert world.admin.find(NAMESPACES, NAMESPACE) is None
 
 
-def test_a_kind_whose_definition_is_not_installed_is_none(world: BackupsWorld) -> None:
+def test_a_kind_whose_definition_is_missing_has_no_objects(world: BackupsWorld) -> None:
     world.admin.delete(CUSTOM_RESOURCE_DEFINITIONS, "backups.pingcap.com")
     assert FREE == check(world.admin).code
 
@@ -105,7 +105,7 @@ class Denying:
         return self._transport.stream(request, idle_timeout)
 
 
-def test_what_the_user_may_not_see_may_hang(world: BackupsWorld) -> None:
+def test_a_resource_that_the_user_may_not_list_counts_as_hanging(world: BackupsWorld) -> None:
     report = check(Client(Denying(world.world.transport())))
     assert (HANGS, [TIDB_MONITORS]) == (report.code, list(report.unseen))
     assert "You may not list tidbmonitors in all namespaces" in rendered(page_of(report), 200)

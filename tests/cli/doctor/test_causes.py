@@ -159,12 +159,12 @@ _REFUSALS = [
 
 @pytest.mark.parametrize(("said", "expected"), _REFUSALS, ids=[said for said, _ in _REFUSALS])
 @pytest.mark.rule("13.1")
-def test_what_schedulers_say_is_understood(said: str, expected: set[str]) -> None:
+def test_recognises_messages_of_schedulers(said: str, expected: set[str]) -> None:
     assert expected == found(facts(pods=[unscheduled(_NODES_SAY.format(said))])).keys()
 
 
 @pytest.mark.rule("13.1")
-def test_a_refusal_counts_nodes_and_names_the_request_of_the_user() -> None:
+def test_a_scheduling_failure_counts_nodes_and_names_the_users_request() -> None:
     spec = SPEC | {"tikv": _PART | {"requests": {"cpu": "32", "storage": "1Gi"}}}
     (finding,) = diagnose(facts(spec=spec, pods=[unscheduled(_NODES_SAY.format("2 Insufficient cpu"))]), OF_CLUSTER)
     assert ("2 of 3 nodes have too little free CPU", "spec.tikv.requests.cpu", "32") == (
@@ -175,7 +175,7 @@ def test_a_refusal_counts_nodes_and_names_the_request_of_the_user() -> None:
 
 
 @pytest.mark.rule("13.1")
-def test_nodes_are_counted_whatever_the_words() -> None:
+def test_counts_nodes_in_every_wording_of_the_scheduler() -> None:
     said = _NODES_SAY.format("1 Too many pods, 2 node(s) had untolerated taint(s)")
     findings = found(facts(pods=[unscheduled(said)]))
     assert "1 of 3 nodes run as many pods as they may" == findings["TooManyPods"].message
@@ -183,7 +183,7 @@ def test_nodes_are_counted_whatever_the_words() -> None:
 
 
 @pytest.mark.rule("13.1")
-def test_what_is_said_without_nodes_is_understood() -> None:
+def test_recognises_scheduler_messages_without_a_count_of_nodes() -> None:
     assert {"ClaimMissing"} == found(facts(pods=[unscheduled('persistentvolumeclaim "a" not found')])).keys()
     quiet = facts(pods=[unscheduled("pod has unbound immediate PersistentVolumeClaims")])
     assert {} == found(quiet)
@@ -207,7 +207,7 @@ def test_cordoned_nodes_are_named() -> None:
 
 
 @pytest.mark.rule("13.1")
-def test_a_pod_that_is_deleted_needs_no_node() -> None:
+def test_a_terminating_pod_is_not_reported_as_unschedulable() -> None:
     tree = unscheduled(_NODES_SAY.format("3 Insufficient cpu"))
     tree["metadata"]["deletionTimestamp"] = JUST_NOW
     assert {} == found(facts(pods=[tree]))
@@ -244,14 +244,14 @@ def refused(why: str, at: str = JUST_NOW, made: int = 0) -> Facts:
     ],
 )
 @pytest.mark.rule("13.1")
-def test_what_refuses_pods_is_understood(why: str, reason: str, value: str) -> None:
+def test_recognises_what_refuses_the_creation_of_pods(why: str, reason: str, value: str) -> None:
     findings = found(refused(_CREATION + why))
     assert {reason} == findings.keys()
     assert (("StatefulSet basic-tikv",), value) == (findings[reason].objects, findings[reason].value)
 
 
 @pytest.mark.rule("13.1")
-def test_a_refusal_that_is_over_is_not_told() -> None:
+def test_a_refusal_that_is_over_is_not_reported() -> None:
     assert {} == found(refused("exceeded quota: small", at=LONG_AGO))
     assert {} == found(refused("exceeded quota: small", made=1))
 
@@ -281,14 +281,14 @@ _CONTAINERD = 'rpc error: code = NotFound desc = failed to pull and unpack image
     ],
 )
 @pytest.mark.rule("13.1")
-def test_what_runtimes_say_of_images_is_understood(reason: str, said: str, expected: str) -> None:
+def test_recognises_messages_of_container_runtimes_about_images(reason: str, said: str, expected: str) -> None:
     findings = found(facts(pods=[waiting(reason, said)]))
     assert {expected} == findings.keys()
     assert ("spec.tikv.image", "pingcap/tikv:v8.5.2") == (findings[expected].field, findings[expected].value)
 
 
 @pytest.mark.rule("13.1")
-def test_an_older_kubelet_says_it_in_events_alone() -> None:
+def test_reads_image_errors_of_older_kubelets_from_events() -> None:
     said = event("Pod", "basic-tikv-0", "Failed", 'Failed to pull image "pingcap/tikv:v8.5.2": not found')
     silent = waiting("ImagePullBackOff", 'Back-off pulling image "pingcap/tikv:v8.5.2"')
     assert {"ImageNotFound"} == found(facts(pods=[silent], events=[said])).keys()
@@ -310,7 +310,7 @@ def test_an_older_kubelet_says_it_in_events_alone() -> None:
     ],
 )
 @pytest.mark.rule("13.1")
-def test_what_kubelets_say_of_volumes_is_understood(reason: str, message: str, expected: str) -> None:
+def test_recognises_messages_of_kubelets_about_volumes(reason: str, message: str, expected: str) -> None:
     said = event("Pod", "basic-tikv-0", reason, message)
     creating = waiting("ContainerCreating")
     assert {expected} == found(facts(pods=[creating], events=[said])).keys()
@@ -318,7 +318,7 @@ def test_what_kubelets_say_of_volumes_is_understood(reason: str, message: str, e
 
 
 @pytest.mark.rule("13.1")
-def test_a_key_that_a_variable_needs_is_told() -> None:
+def test_reports_a_missing_key_that_a_variable_needs() -> None:
     tree = waiting("CreateContainerConfigError", "couldn't find key password in Secret default/a")
     assert "password" == found(facts(pods=[tree]))["KeyMissing"].value
 
@@ -334,7 +334,7 @@ def test_a_key_that_a_variable_needs_is_told() -> None:
     ],
 )
 @pytest.mark.rule("13.1")
-def test_last_lines_tell_why_a_container_ends(log: str, expected: str) -> None:
+def test_the_last_log_lines_give_the_cause_of_a_crash(log: str, expected: str) -> None:
     ended = {"terminated": {"reason": "Error", "exitCode": 1}}
     tree = waiting("CrashLoopBackOff", lastState=ended, restartCount=4)
     known = facts(pods=[tree])
@@ -344,14 +344,14 @@ def test_last_lines_tell_why_a_container_ends(log: str, expected: str) -> None:
 
 
 @pytest.mark.rule("13.1")
-def test_a_container_that_ran_out_of_memory_is_told_until_it_is_well_again() -> None:
+def test_reports_an_out_of_memory_kill_until_the_container_runs_again() -> None:
     killed = {"terminated": {"reason": "OOMKilled", "exitCode": 137}}
     assert {"OutOfMemory"} == found(facts(pods=[waiting("CrashLoopBackOff", lastState=killed)])).keys()
     assert {} == found(facts(pods=[pod(lastState=killed, restartCount=1)]))
 
 
 @pytest.mark.rule("13.1")
-def test_an_evicted_pod_is_told() -> None:
+def test_reports_an_evicted_pod() -> None:
     tree = pod(ready=False) | {"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}}
     assert "low on memory" in found(facts(pods=[tree]))["PodFailed"].message
 
@@ -377,7 +377,7 @@ def storage_class(name: str, provisioner: str, **more: Any) -> Json:
     ],
 )
 @pytest.mark.rule("13.1")
-def test_a_claim_without_a_volume_says_why(
+def test_reports_why_a_claim_has_no_volume(
     spec: Json, classes: list[Json], events: list[str], expected: set[str]
 ) -> None:
     told = [event("PersistentVolumeClaim", "tikv-basic-tikv-0", "ProvisioningFailed", each) for each in events]
@@ -387,7 +387,7 @@ def test_a_claim_without_a_volume_says_why(
 
 
 @pytest.mark.rule("13.1")
-def test_a_free_volume_is_large_enough_and_of_the_class() -> None:
+def test_counts_only_available_volumes_of_the_class_and_size_as_free() -> None:
     local = storage_class("local", "kubernetes.io/no-provisioner")
     wants = claim("Pending", storageClassName="local", resources={"requests": {"storage": "10Gi"}})
 
@@ -405,12 +405,12 @@ def test_a_free_volume_is_large_enough_and_of_the_class() -> None:
 
 
 @pytest.mark.rule("13.1")
-def test_what_may_not_be_listed_is_not_called_missing() -> None:
+def test_a_resource_that_the_user_may_not_list_is_not_reported_as_missing() -> None:
     assert {} == found(facts(persistentvolumeclaims=[claim("Pending", storageClassName="a")]))
 
 
 @pytest.mark.rule("13.1")
-def test_a_lost_claim_and_one_that_cannot_grow_are_told() -> None:
+def test_reports_a_lost_claim_and_a_claim_that_cannot_grow() -> None:
     assert "v" == found(facts(persistentvolumeclaims=[claim("Lost", volumeName="v")]))["ClaimLost"].value
     grows = claim("Bound", volumeName="v", resources={"requests": {"storage": "2Gi"}})
     grows["status"]["capacity"] = {"storage": "1Gi"}
@@ -422,7 +422,7 @@ def test_a_lost_claim_and_one_that_cannot_grow_are_told() -> None:
     ("nodes", "told"), [([], "does not exist any more"), ([{"metadata": {"name": "node-0"}}], "is not Ready")]
 )
 @pytest.mark.rule("13.1")
-def test_a_local_volume_of_a_lost_node_is_told(nodes: list[Json], told: str) -> None:
+def test_reports_a_local_volume_of_a_lost_node(nodes: list[Json], told: str) -> None:
     here = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-0"]}
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
     volume = {"metadata": {"name": "v"}, "spec": {"nodeAffinity": affinity}}
@@ -437,12 +437,12 @@ def test_a_local_volume_of_a_lost_node_is_told(nodes: list[Json], told: str) -> 
 
 
 @pytest.mark.rule("13.1")
-def test_pods_on_a_node_that_is_gone_are_told() -> None:
+def test_reports_pods_on_a_node_that_no_longer_exists() -> None:
     assert {"NodeGone"} == found(facts(pods=[pod()], nodes=[node("node-1")])).keys()
 
 
 @pytest.mark.rule("13.2")
-def test_a_budget_that_blocks_a_drain_is_told() -> None:
+def test_reports_a_budget_that_blocks_a_drain() -> None:
     budget = {
         "metadata": {"name": "tikv"},
         "spec": {"selector": {"matchLabels": {"app.kubernetes.io/component": "tikv"}}},
@@ -457,7 +457,7 @@ def test_a_budget_that_blocks_a_drain_is_told() -> None:
     ("on", "expected"), [((2, 1), True), ((1, 1, 1), False), ((2, 2, 1), False), ((3, 1, 1), True)]
 )
 @pytest.mark.rule("13.2")
-def test_one_node_with_half_of_pd_is_told(on: tuple[int, ...], expected: bool) -> None:
+def test_reports_a_node_that_has_half_of_the_pd_members(on: tuple[int, ...], expected: bool) -> None:
     trees = []
     for index, count in enumerate(on):
         for each in range(count):
@@ -478,12 +478,12 @@ def said(kind: str, reason: str, message: str, since: str = LONG_AGO) -> Json:
 _OUTAGES = [each.reason for each in availability.CAUSES if each.severity is Severity.PROBLEM]
 
 
-def test_every_reason_by_which_a_cluster_is_out_of_service_is_a_cause() -> None:
+def test_every_outage_reason_of_a_condition_is_a_cause() -> None:
     assert REASONS == set(_OUTAGES)
 
 
 @pytest.mark.parametrize("reason", _OUTAGES)
-def test_an_outage_is_the_first_finding_with_the_sentence_of_the_operator_and_a_way_out(reason: str) -> None:
+def test_an_outage_is_the_first_finding_and_quotes_the_operators_message(reason: str) -> None:
     status = {"conditions": [said("Ready", reason, "pd: 1 of 3 members runs. The database cannot serve.; pd: more")]}
     (finding,) = diagnose(facts(status, pods=[waiting("CrashLoopBackOff")]), OF_CLUSTER)[:1]
     assert (reason, "pd: 1 of 3 members runs. The database cannot serve.") == (finding.reason, finding.message)
@@ -491,7 +491,7 @@ def test_an_outage_is_the_first_finding_with_the_sentence_of_the_operator_and_a_
 
 
 @pytest.mark.parametrize("reason", _OUTAGES)
-def test_an_outage_of_a_component_is_found_though_the_cluster_names_another(reason: str) -> None:
+def test_finds_an_outage_of_a_component_that_the_ready_condition_does_not_name(reason: str) -> None:
     component = {"synced": True, "conditions": [said("Ready", reason, "it does not serve")]}
     assert reason in found(facts({"conditions": [said("Ready", "PDUnhealthy", "")], "tikv": component}))
 
@@ -510,30 +510,30 @@ _STALE_PD = {"members": _members(3), "conditions": [said("Observed", "PDUnreacha
 
 
 @pytest.mark.parametrize("ordinals", [(), (0,), (0, 1), (0, 1, 2)])
-def test_a_lost_quorum_is_found_from_pending_pods_while_pd_does_not_answer(ordinals: tuple[int, ...]) -> None:
+def test_infers_a_lost_quorum_from_pending_pods_while_pd_is_silent(ordinals: tuple[int, ...]) -> None:
     pods = [_pending(f"basic-pd-{each}") if each in ordinals else pod(f"basic-pd-{each}") for each in range(3)]
     known = found(facts({"pd": _STALE_PD}, pods=pods))
     assert (len(ordinals) >= 2) is ("PDQuorumLost" in known)
 
 
-def test_a_lost_quorum_is_found_where_pods_of_members_are_gone() -> None:
+def test_infers_a_lost_quorum_from_missing_pods() -> None:
     assert "PDQuorumLost" in found(facts({"pd": _STALE_PD}, pods=[pod("basic-pd-0")]))
 
 
-def test_a_member_without_a_time_is_not_taken_for_one_that_has_just_become_unhealthy() -> None:
+def test_an_unhealthy_member_without_a_transition_time_is_reported_at_once() -> None:
     sick = {"synced": True, "members": _members(3, health=False, lastTransitionTime=None)}
     assert {"PDQuorumLost", "MemberUnhealthy"} == found(facts({"pd": sick})).keys()
 
 
 @pytest.mark.parametrize("since", ["", None, "yesterday"])
-def test_a_lease_without_a_time_is_held_by_nobody(since: str | None) -> None:
+def test_a_lease_without_a_valid_renew_time_has_no_holder(since: str | None) -> None:
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": since}
     lease = {"metadata": {"name": "tidb-controller-manager", "namespace": "tidb-admin"}, "spec": spec}
     reasons = {each.reason for each in diagnose(facts(leases=[lease]), OF_ANY_CLUSTER)}
     assert "OperatorNotRunning" in reasons
 
 
-def test_what_the_operator_cannot_ask_is_named_and_nothing_is_concluded_from_it() -> None:
+def test_names_a_component_that_the_operator_cannot_observe_and_concludes_nothing_else() -> None:
     store = {"id": "1", "podName": "basic-tikv-0", "state": "Down", "lastTransitionTime": LONG_AGO}
     back = {"1": {"podName": "basic-tikv-0", "storeID": "1"}}
     observed = said("Observed", "PDUnreachable", "PD does not answer", stamp(NOW - timedelta(minutes=3)))
@@ -546,13 +546,13 @@ def test_what_the_operator_cannot_ask_is_named_and_nothing_is_concluded_from_it(
 # The cluster, its operator and what is around
 
 
-def test_a_cluster_without_a_time_of_its_last_change_is_slow() -> None:
+def test_a_condition_without_a_transition_time_counts_as_old() -> None:
     status = conditions("PodsNotReady", "True", "")
     assert "has not been Ready: pd: so it is" == found(facts(status))["Slow"].message
 
 
 @pytest.mark.rule("13.2")
-def test_stores_and_members_are_told_once_they_are_away_for_long() -> None:
+def test_reports_stores_and_members_that_have_been_away_for_long() -> None:
     def status(state: str, since: str) -> Json:
         return {
             "tikv": {
@@ -571,14 +571,14 @@ def test_stores_and_members_are_told_once_they_are_away_for_long() -> None:
     assert {"MemberUnhealthy"} == found(facts({"pd": {"synced": True, "members": members}})).keys()
 
 
-def test_a_microservice_whose_members_are_addresses_is_read() -> None:
+def test_reads_a_microservice_whose_members_are_addresses() -> None:
     spec = SPEC | {"pd": SPEC["pd"] | {"mode": "ms"}, "pdms": [{"name": "tso", "replicas": 1}]}
     conditions = [said("Ready", "NoTSOServer", "No tso serves.")]
     tso = {"name": "tso", "members": ["http://basic-tso-0.basic-tso-peer:2379"], "conditions": conditions}
     assert {"NoTSOServer"} == found(facts({"pdms": {"tso": tso}}, spec)).keys()
 
 
-def test_pumps_that_are_not_online_are_named_though_they_are_a_list() -> None:
+def test_names_pumps_that_are_not_online() -> None:
     spec = SPEC | {"pump": {"baseImage": "pingcap/any", "replicas": 2, "requests": {"storage": "1Gi"}}}
     members = [
         {"nodeId": name, "host": f"basic-pump-{name}.basic-pump:8250", "state": state}
@@ -588,7 +588,7 @@ def test_pumps_that_are_not_online_are_named_though_they_are_a_list() -> None:
 
 
 @pytest.mark.parametrize(("phase", "expected"), [("Normal", True), ("Upgrade", False)])
-def test_a_member_that_nothing_restarts_is_named_within_a_minute(phase: str, expected: bool) -> None:
+def test_names_an_unhealthy_member_within_a_minute_unless_a_roll_restarts_it(phase: str, expected: bool) -> None:
     since = stamp(NOW - timedelta(seconds=40))
     members = {"basic-tidb-0": {"name": "basic-tidb-0", "health": False, "lastTransitionTime": since}}
     known = found(facts({"tidb": {"phase": phase, "members": members}}, SPEC | {"tidb": _PART}))
@@ -596,7 +596,7 @@ def test_a_member_that_nothing_restarts_is_named_within_a_minute(phase: str, exp
 
 
 @pytest.mark.rule("13.2")
-def test_a_failover_that_is_over_is_told() -> None:
+def test_reports_a_substitute_whose_original_has_recovered() -> None:
     store = {"id": "1", "podName": "basic-tikv-0", "state": "Up", "lastTransitionTime": LONG_AGO}
     part = {"synced": True, "stores": {"1": store}, "failureStores": {"1": {"podName": "basic-tikv-0", "storeID": "1"}}}
     assert "spec.tikv.recoverFailover" == found(facts({"tikv": part}))["FailoverLeft"].field
@@ -623,19 +623,19 @@ def conditions(reason: str, status: str, since: str = JUST_NOW) -> Json:
     ],
 )
 @pytest.mark.rule("13.2")
-def test_what_the_operator_says_is_told_where_somebody_has_to_act(status: Json, expected: set[str]) -> None:
+def test_reports_conditions_that_need_the_user(status: Json, expected: set[str]) -> None:
     assert expected == found(facts(status)).keys()
 
 
 @pytest.mark.rule("13.2")
-def test_a_reason_brings_its_own_way_out() -> None:
+def test_a_reason_has_its_own_way_out() -> None:
     finding = found(facts(conditions("FailedScaleIn", "False")))["NeedsYou"]
     assert ("pd: so it is", "FailedScaleIn") == (finding.message, finding.value)
     assert "docs/reasons" not in finding.way_out
 
 
 @pytest.mark.rule("13.2")
-def test_certificates_are_told_before_they_expire() -> None:
+def test_reports_certificates_before_they_expire() -> None:
     ends = NOW + timedelta(days=20)
     soon = CertificateFinding("", NOW - timedelta(days=1), ends, "tls.crt")
     over = CertificateFinding("", NOW - timedelta(days=9), NOW - timedelta(days=1), "tls.crt")
@@ -650,7 +650,7 @@ def test_certificates_are_told_before_they_expire() -> None:
 
 @pytest.mark.parametrize(("resource", "reason"), [("backups", "BackupFailed"), ("restores", "RestoreFailed")])
 @pytest.mark.rule("13.2")
-def test_failed_backups_of_the_cluster_are_told(resource: str, reason: str) -> None:
+def test_reports_failed_backups_of_the_cluster(resource: str, reason: str) -> None:
     def failed(cluster: str) -> Facts:
         said = {"type": "Failed", "status": "True", "reason": "AccessDenied", "message": "s3: no"}
         status = {"phase": "Failed", "conditions": [said]}
@@ -663,7 +663,7 @@ def test_failed_backups_of_the_cluster_are_told(resource: str, reason: str) -> N
 
 @pytest.mark.parametrize(("status", "expected"), [("True", {"BackupWaiting"}), ("False", set[str]())])
 @pytest.mark.parametrize("resource", ["backups", "restores"])
-def test_a_backup_that_waits_is_told(resource: str, status: str, expected: set[str]) -> None:
+def test_reports_a_waiting_backup(resource: str, status: str, expected: set[str]) -> None:
     said = {"type": "Waiting", "status": status, "reason": "ClusterNotServing", "message": "waiting for PD"}
     backup = {
         "metadata": {"name": "b"},
@@ -674,13 +674,13 @@ def test_a_backup_that_waits_is_told(resource: str, status: str, expected: set[s
 
 
 @pytest.mark.rule("13.2")
-def test_a_paused_schedule_is_told() -> None:
+def test_reports_a_paused_schedule() -> None:
     schedule = {"metadata": {"name": "s"}, "spec": {"pause": True, "backupTemplate": {"br": {"cluster": "basic"}}}}
     assert {"SchedulePaused"} == found(facts(backupschedules=[schedule])).keys()
 
 
 @pytest.mark.rule("13.1")
-def test_a_pod_that_does_not_go_names_its_node() -> None:
+def test_a_pod_that_stays_terminating_names_its_node() -> None:
     tree = pod()
     tree["metadata"]["deletionTimestamp"] = LONG_AGO
     findings = found(facts(pods=[tree], nodes=[{"metadata": {"name": "node-0"}}]))
@@ -688,7 +688,7 @@ def test_a_pod_that_does_not_go_names_its_node() -> None:
 
 
 @pytest.mark.rule("13.2")
-def test_a_definition_is_missing_or_older() -> None:
+def test_reports_a_missing_or_older_definition() -> None:
     crd = definition(TIDB_CLUSTER)
 
     def said(*there: Json) -> set[str]:
@@ -712,7 +712,7 @@ def operator_pod(ready: bool, *arguments: str, **state: Any) -> Json:
 
 
 @pytest.mark.rule("13.2")
-def test_an_operator_that_does_not_lead_is_told_with_what_its_pod_lacks() -> None:
+def test_reports_an_operator_that_does_not_lead_and_the_state_of_its_pod() -> None:
     crashed = {"waiting": {"reason": "CrashLoopBackOff"}}
     known = Facts(now=NOW, cluster=facts().cluster, listed={LEASES: ()}, operators=[operator_pod(False, **crashed)])
     (finding,) = diagnose(known, OF_ANY_CLUSTER)
@@ -721,13 +721,13 @@ def test_an_operator_that_does_not_lead_is_told_with_what_its_pod_lacks() -> Non
 
 
 @pytest.mark.rule("13.2")
-def test_an_operator_that_observes_is_told() -> None:
+def test_reports_an_operator_that_only_observes() -> None:
     known = Facts(now=NOW, cluster=facts().cluster, operators=[operator_pod(True, "-observe")])
     assert ["OperatorObserves"] == [each.reason for each in diagnose(known, OF_ANY_CLUSTER)]
 
 
 @pytest.mark.rule("13.2")
-def test_a_cluster_that_nobody_has_looked_at_is_told() -> None:
+def test_reports_a_cluster_that_no_operator_has_observed() -> None:
     renewed = NOW.strftime("%Y-%m-%dT%H:%M:%S.000000Z")
     lease = {
         "metadata": {"name": "tidb-controller-manager", "namespace": "tidb-admin"},
@@ -750,7 +750,7 @@ def shard(number: int, count: int) -> Json:
 
 
 @pytest.mark.rule("13.2")
-def test_the_holders_of_shards_are_one_operator_and_each_cluster_needs_one() -> None:
+def test_reports_a_shard_without_a_holder_and_takes_all_holders_for_one_operator() -> None:
     count = 3
     own = shard_of("default/basic", count)
     every = [shard(number, count) for number in range(count)]
@@ -759,7 +759,7 @@ def test_the_holders_of_shards_are_one_operator_and_each_cluster_needs_one() -> 
     assert finding.value == f"tidb-admin/{every[own]['metadata']['name']}"
 
 
-def test_what_shows_alike_on_many_objects_is_one_finding() -> None:
+def test_the_same_cause_on_many_objects_is_one_finding() -> None:
     many = [pod(f"basic-tikv-{ordinal}", f"node-{ordinal}") for ordinal in range(3)]
     for each in many:
         each["status"]["qosClass"] = "BestEffort"

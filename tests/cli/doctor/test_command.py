@@ -50,7 +50,7 @@ def test_a_page_names_object_field_value_and_way_out_in_80_columns(terminal: Ter
 
 
 @pytest.mark.rule("13")
-def test_all_clusters_are_looked_at_where_none_is_named(terminal: Terminal) -> None:
+def test_examines_all_clusters_of_the_namespace_by_default(terminal: Terminal) -> None:
     assert terminal.type("doctor", code=1) == terminal.type("doctor", "tc/basic", code=1)
 
 
@@ -77,7 +77,7 @@ def test_clusters_of_all_namespaces_are_examined_with_their_own_objects(terminal
 
 
 @pytest.mark.rule("13")
-def test_a_document_has_all_of_it(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_document_has_every_part_of_a_finding(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     text = terminal.type("doctor", "basic", "-o", "json", code=1)
     (cluster,) = _decoded(text)["clusters"]
     (finding,) = cluster["findings"]
@@ -104,7 +104,7 @@ def _decoded(text: str) -> Json:
 
 
 @pytest.mark.rule("13")
-def test_what_may_not_be_read_is_named_and_the_rest_is_looked_at(terminal: Terminal, world: OperatorWorld) -> None:
+def test_names_resources_that_it_may_not_read_and_examines_the_others(terminal: Terminal, world: OperatorWorld) -> None:
     what = 'nodes is forbidden: User "you" cannot list resource "nodes"'
     heal = world.world.faults.api_fault(Fault(refusal=Refusal(403, "Forbidden", what)), verb="list", resource="nodes")
     said = terminal.type("doctor", "basic", code=1)
@@ -114,7 +114,7 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_looked_at(terminal: Termi
 
 
 @pytest.mark.rule("13")
-def test_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
+def test_exits_with_2_if_it_may_not_list_clusters(terminal: Terminal, world: OperatorWorld) -> None:
     refusal = Refusal(403, "Forbidden", "tidbclusters.pingcap.com is forbidden")
     resource = str(TIDB_CLUSTERS)
     heal = world.world.faults.api_fault(Fault(refusal=refusal), verb="list", resource=resource)
@@ -133,14 +133,14 @@ def test_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: Operat
     ],
 )
 @pytest.mark.rule("13")
-def test_a_cluster_that_is_not_there_ends_with_2(terminal: Terminal, arguments: list[str], told: str) -> None:
+def test_exits_with_2_if_the_cluster_does_not_exist(terminal: Terminal, arguments: list[str], told: str) -> None:
     with pytest.raises(CannotLook) as failure:
         terminal.type("doctor", *arguments)
     assert (2, told) == (failure.value.code, str(failure.value))
 
 
 @pytest.mark.rule("13")
-def test_a_server_that_does_not_answer_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
+def test_exits_with_2_if_the_api_server_does_not_answer(terminal: Terminal, world: OperatorWorld) -> None:
     heal = world.world.faults.api_fault(Fault(lose_request=True))
     with pytest.raises(CannotLook) as failure:
         terminal.type("doctor", "basic")
@@ -149,7 +149,7 @@ def test_a_server_that_does_not_answer_ends_with_2(terminal: Terminal, world: Op
 
 
 @pytest.mark.rule("13.2")
-def test_without_the_kind_there_is_one_cause(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_definition_is_the_only_problem(capsys: pytest.CaptureFixture[str]) -> None:
     world = World(FakeClock())
     try:
         renew(world.client(), world.clock.wall())
@@ -161,7 +161,7 @@ def test_without_the_kind_there_is_one_cause(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.rule("13")
-def test_it_writes_nothing_and_asks_little(terminal: Terminal, world: OperatorWorld) -> None:
+def test_writes_nothing_and_sends_few_requests(terminal: Terminal, world: OperatorWorld) -> None:
     world.world.server.audit.clear()
     terminal.type("doctor", "basic", code=1)
     asked = [entry.call for entry in world.world.server.audit.recent()]

@@ -41,7 +41,7 @@ def test_masters_without_a_quorum_come_first(dm: DMWorld) -> None:
     assert "CrashLoop" in reasons(others)
 
 
-def test_a_name_of_both_kinds_is_the_tidb_clusters_unless_its_kind_is_named(dm: DMWorld) -> None:
+def test_a_name_of_both_kinds_means_the_tidbcluster_unless_its_kind_is_given(dm: DMWorld) -> None:
     cluster = sample("basic")
     cluster["metadata"]["name"] = NAME
     dm.admin.create(TIDB_CLUSTERS, cluster, NAMESPACE)
@@ -53,7 +53,7 @@ def test_a_name_of_both_kinds_is_the_tidb_clusters_unless_its_kind_is_named(dm: 
     assert "CrashLoop" not in reasons(findings(dm, f"dc/{NAME}", _LATER))
 
 
-def test_who_may_not_read_dm_clusters_has_tidb_clusters_examined(clock: FakeClock) -> None:
+def test_examines_tidbclusters_if_it_may_not_read_dmclusters(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock)
     world.apply(sample("basic"))
     refusal = Refusal(403, "Forbidden", "dmclusters is forbidden")

@@ -82,6 +82,6 @@ def _break(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*IN_BOTH, *REFUSED, *BROKEN])
-def test_a_planted_cause_is_named(found: Mapping[str, Sequence[Finding]], name: str) -> None:
+def test_names_a_planted_cause(found: Mapping[str, Sequence[Finding]], name: str) -> None:
     plants = {**IN_BOTH, **{each: plant for each, (_, plant) in REFUSED.items()}, **BROKEN}
     shows(found[name], name, plants[name])

@@ -22,12 +22,12 @@ def finding(severity: Severity, *objects: str, field: str = "", value: str = "")
     return Finding(severity, "Cause", objects, "is not as it should be", field, value, "Mend it.")
 
 
-def test_a_healthy_cluster_is_one_line_and_what_was_not_looked_at() -> None:
+def test_a_healthy_cluster_has_one_line_and_the_resources_that_were_not_read() -> None:
     expected = "TidbCluster shop/basic: no problem found\n\nNot read: nodes: nodes is forbidden\n"
     assert expected == rendered(page([Diagnosis(FACTS, [])]))
 
 
-def test_warnings_are_counted_and_are_no_problem() -> None:
+def test_warnings_are_counted_but_leave_a_cluster_healthy() -> None:
     warned = Diagnosis(FACTS, [finding(Severity.WARNING, "Pod a"), finding(Severity.WARNING, "Pod b")])
     assert warned.is_healthy
     assert rendered(page([warned])).startswith("TidbCluster shop/basic: 2 warnings\n")
@@ -36,7 +36,7 @@ def test_warnings_are_counted_and_are_no_problem() -> None:
     assert rendered(page([sick])).startswith("TidbCluster shop/basic: 1 problem, 2 warnings\n")
 
 
-def test_a_finding_names_three_objects_and_the_field_as_far_as_it_is_known() -> None:
+def test_a_finding_names_up_to_three_objects_and_its_field_and_value() -> None:
     many = finding(Severity.PROBLEM, *(f"Pod {name}" for name in "abcde"), field="spec.pd.limits")
     assert "Problem Cause  Pod a, Pod b, Pod c and 2 more\n  is not as it should be\n  spec.pd.limits\n" in rendered(
         page([Diagnosis(FACTS, [many])])
@@ -50,7 +50,7 @@ def _of(name: str, *findings: Finding) -> Diagnosis:
     return Diagnosis(replace(FACTS, cluster=cluster, unread={NODES: "nodes is forbidden"}), findings)
 
 
-def test_of_several_clusters_problems_come_first_and_warnings_are_folded() -> None:
+def test_several_clusters_share_findings_with_problems_first_and_warnings_folded() -> None:
     slow = replace(finding(Severity.PROBLEM, "Operator x"), reason="NoOperator")
     many = [
         _of("a", finding(Severity.WARNING, "Pod a", "Pod b"), finding(Severity.WARNING, "Pod c", field="spec.pd")),
@@ -73,7 +73,7 @@ def test_no_line_is_longer_than_the_terminal() -> None:
     assert all(len(line) <= 80 for line in rendered(page([Diagnosis(FACTS, [long] * 2)])).splitlines())
 
 
-def test_a_document_names_what_was_not_looked_at() -> None:
+def test_the_document_names_resources_that_were_not_read() -> None:
     (told,) = document([Diagnosis(FACTS, [])])["clusters"]
     assert {"nodes": "nodes is forbidden"} == told["notLookedAt"]
     assert told["healthy"]

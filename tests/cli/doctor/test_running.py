@@ -55,20 +55,20 @@ def test_a_healthy_cluster_has_no_finding(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_nor_has_one_that_is_rolled(world: OperatorWorld) -> None:
+def test_a_rolling_cluster_has_no_finding(world: OperatorWorld) -> None:
     world.change(tikv={"config": '[log]\nlevel = "warn"\n'}, tidb={"config": '[log]\nlevel = "warn"\n'})
     finds_nothing_until_ready(world)
 
 
 @pytest.mark.slow
-def test_nor_has_one_that_grows_and_shrinks(world: OperatorWorld) -> None:
+def test_a_cluster_that_scales_has_no_finding(world: OperatorWorld) -> None:
     for replicas in (4, 3):
         world.change(tikv={"replicas": replicas})
         finds_nothing_until_ready(world)
 
 
 @pytest.mark.slow
-def test_nor_has_one_that_is_suspended_and_comes_back(world: OperatorWorld) -> None:
+def test_a_cluster_that_is_suspended_and_resumed_has_no_finding(world: OperatorWorld) -> None:
     world.change(suspendAction={"suspendStatefulSet": True})
     for _ in range(20):
         world.run(1.0)
@@ -80,7 +80,7 @@ def test_nor_has_one_that_is_suspended_and_comes_back(world: OperatorWorld) -> N
 
 @pytest.mark.slow
 @pytest.mark.rule("13.1")
-def test_a_readiness_probe_that_fails_is_told_after_five_minutes(world: OperatorWorld) -> None:
+def test_reports_a_failing_readiness_probe_after_five_minutes(world: OperatorWorld) -> None:
     heal = world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-1")
     world.run(2.0)
     assert "ReadinessProbeFails" not in reasons(findings(world, "basic"))
@@ -93,7 +93,7 @@ def test_a_readiness_probe_that_fails_is_told_after_five_minutes(world: Operator
 
 @pytest.mark.slow
 @pytest.mark.rule("13.2")
-def test_a_lost_majority_of_pd_is_told_with_what_its_pods_lack(world: OperatorWorld) -> None:
+def test_reports_a_lost_pd_quorum_and_why_its_pods_do_not_run(world: OperatorWorld) -> None:
     heals = [world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-{ordinal}") for ordinal in (1, 2)]
     world.run(40.0)
     found = findings(world, "basic", _SOON)
@@ -107,7 +107,7 @@ def test_a_lost_majority_of_pd_is_told_with_what_its_pods_lack(world: OperatorWo
 
 
 @pytest.mark.rule("13.2")
-def test_an_operator_that_is_kept_from_pd_is_told(world: OperatorWorld) -> None:
+def test_reports_an_operator_that_cannot_reach_pd(world: OperatorWorld) -> None:
     # PD's pods crashed in another test
     world.run(60.0)
     heal = world.world.faults.network_cut(f"{NAMESPACE}/basic-pd-*")
@@ -118,7 +118,7 @@ def test_an_operator_that_is_kept_from_pd_is_told(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("13.2")
-def test_operators_are_judged_by_their_leases(world: OperatorWorld) -> None:
+def test_judges_operators_by_their_leases(world: OperatorWorld) -> None:
     admin, now = world.admin, world.clock.wall()
     renew(admin, now)
     assert "OperatorNotRunning" in reasons(look(world, "basic", _SOON))
@@ -136,7 +136,7 @@ def test_operators_are_judged_by_their_leases(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("13.2")
-def test_a_definition_of_an_older_version_is_told(world: OperatorWorld) -> None:
+def test_reports_a_definition_of_an_older_version(world: OperatorWorld) -> None:
     older = definition(TIDB_CLUSTER)
     spec = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     del spec["tiproxy"], spec["pd"]["properties"]["spareVolReplaceReplicas"]
@@ -154,7 +154,7 @@ def _define(world: OperatorWorld, crd: Json) -> None:
 
 
 @pytest.mark.rule("13.1")
-def test_a_node_that_is_not_well_is_told(world: OperatorWorld) -> None:
+def test_reports_a_node_under_disk_pressure(world: OperatorWorld) -> None:
     node = world.get(PODS, "basic-tikv-0")["spec"]["nodeName"]
     status = world.admin.get(NODES, node).decode()["status"]
     full = {"type": "DiskPressure", "status": "True", "reason": "KubeletHasDiskPressure", "message": "full"}
@@ -166,7 +166,7 @@ def test_a_node_that_is_not_well_is_told(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("13.1")
-def test_a_claim_that_a_finalizer_keeps_is_told(world: OperatorWorld) -> None:
+def test_reports_a_claim_that_a_finalizer_keeps(world: OperatorWorld) -> None:
     name = "tikv-basic-tikv-0"
     world.admin.delete(PERSISTENT_VOLUME_CLAIMS, name, NAMESPACE)
     assert "DeletionStuck" not in reasons(findings(world, "basic"))
@@ -176,7 +176,7 @@ def test_a_claim_that_a_finalizer_keeps_is_told(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("13.1")
-def test_a_lost_node_is_told_with_its_pods_and_volumes(world: OperatorWorld) -> None:
+def test_reports_a_lost_node_with_its_pods_and_volumes(world: OperatorWorld) -> None:
     node = world.get(PODS, "basic-tikv-1")["spec"]["nodeName"]
     world.world.faults.node_gone(node)
     world.run(5.0)

@@ -9,25 +9,25 @@ from cli.doctor.finding import Cause
 from cli.doctor.table import PAGE, renewed, table
 
 
-def test_every_reason_is_one_cause() -> None:
+def test_every_reason_has_exactly_one_cause() -> None:
     assert [] == [reason for reason, count in Counter(each.reason for each in CAUSES).items() if count > 1]
     assert 25 <= len(CAUSES)
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda each: each.reason)
-def test_every_cause_says_what_it_means_and_the_way_out_in_sentences(cause: Cause) -> None:
+def test_every_cause_has_its_meaning_and_way_out_in_sentences(cause: Cause) -> None:
     for text in (cause.means, cause.way_out):
         assert text[:1].isupper() or text.startswith("`")
         assert text.endswith((".", "?"))
         assert "|" not in text
 
 
-def test_the_page_has_the_table() -> None:
+def test_the_page_contains_the_current_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert table() in page, "run `python -m cli.doctor.table`"
     assert page == renewed(page)
 
 
-def test_a_page_without_a_place_for_it_is_refused() -> None:
+def test_refuses_a_page_without_markers_for_the_table() -> None:
     with pytest.raises(ValueError, match="put both where the table belongs"):
         renewed("# Troubleshooting")

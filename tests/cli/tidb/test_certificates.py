@@ -33,7 +33,7 @@ def world() -> Iterator[OperatorWorld]:
 
 
 @pytest.mark.rule("objects-9.1")
-def test_each_secret_is_told_with_its_end_or_with_what_is_wrong(terminal: Terminal) -> None:
+def test_lists_each_secret_with_its_expiry_or_its_problem(terminal: Terminal) -> None:
     lines = terminal.type("certs", "basic", code=1, width=100).splitlines()
     assert "basic-pd-cluster-secret      pd        2026-01-10T00:00:00Z  holds for 9d" in lines
     assert "basic-tikv-cluster-secret    tikv                            the Secret does not exist" in lines
@@ -41,16 +41,16 @@ def test_each_secret_is_told_with_its_end_or_with_what_is_wrong(terminal: Termin
 
 
 @pytest.mark.rule("objects-9.1")
-def test_the_document_has_the_names_too(terminal: Terminal) -> None:
+def test_the_document_also_has_the_names_in_a_certificate(terminal: Terminal) -> None:
     document = terminal.document("certs", "basic", code=1)
     (pd,) = (each for each in document["certificates"] if each["usedBy"] == ["pd"])
     assert (["basic-pd"], "") == (pd["names"], pd["problem"])
 
 
-def test_a_cluster_without_tls_needs_none(terminal: Terminal) -> None:
+def test_a_cluster_without_tls_uses_no_certificates(terminal: Terminal) -> None:
     assert terminal.type("certs", "plain").startswith("tidbcluster/plain uses no certificates")
 
 
-def test_one_of_cluster_and_file_must_be_named(terminal: Terminal) -> None:
+def test_requires_a_cluster_or_a_file(terminal: Terminal) -> None:
     with pytest.raises(Failure, match="name a CLUSTER"):
         terminal.type("certs")

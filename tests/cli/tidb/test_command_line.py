@@ -17,7 +17,7 @@ HOME: Mapping[str, str] = {}
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
-def test_shared_flags_may_stand_before_the_command_and_after_it(where: str) -> None:
+def test_accepts_shared_flags_before_and_after_the_command(where: str) -> None:
     flags = ["-n", "shop", "--context", "east", "-o", "yaml", "--kubeconfig", "k", "--no-color"]
     command = ["pause", "basic"]
     _, given, _ = parse([*flags, *command] if where == "before" else [*command, *flags])
@@ -25,7 +25,7 @@ def test_shared_flags_may_stand_before_the_command_and_after_it(where: str) -> N
     assert expected == (given.namespace, given.context, given.output, given.kubeconfig, given.no_color)
 
 
-def test_what_is_not_given_is_empty_and_a_table_is_shown() -> None:
+def test_options_default_to_empty_values_and_a_table() -> None:
     _, given, _ = parse(["pause", "basic"])
     expected = ("", "", "table", "", False)
     assert expected == (given.namespace, given.context, given.output, given.kubeconfig, given.no_color)
@@ -39,7 +39,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     assert "--kubeconfig" in told
 
 
-def test_the_list_has_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["--help"])
     told = capsys.readouterr().out
     assert all(f"    {name} " in told and each.summary[:30] in told for name, each in COMMANDS.items())
@@ -55,13 +55,15 @@ def test_the_list_has_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["pause", "basic", "-o", "xml"], "invalid choice: 'xml'"),
     ],
 )
-def test_what_is_no_command_ends_with_2(typed: tuple[list[str], str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_exits_with_2_for_a_wrong_command_line(
+    typed: tuple[list[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments, told = typed
     assert 2 == main(arguments)
     assert told in capsys.readouterr().err
 
 
-def test_a_page_is_as_wide_as_it_may_be_and_ends_no_line_with_blanks() -> None:
+def test_a_page_fits_its_width_and_has_no_trailing_blanks() -> None:
     table = Columns("NAME", "WHY")
     table.add("a-very-long-name-of-a-pod-0", "because " * 20)
     table.add("b", "[bold]no markup[/bold]")
@@ -70,19 +72,19 @@ def test_a_page_is_as_wide_as_it_may_be_and_ends_no_line_with_blanks() -> None:
     assert "[bold]no markup[/bold]" in lines[-1]
 
 
-def test_colours_are_for_terminals() -> None:
+def test_colours_appear_only_on_request() -> None:
     assert "\x1b[32m" in rendered([Text("fine", "green")], colours=True)
     assert "fine\n" == rendered([Text("fine", "green")])
 
 
-def test_no_color_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_switches_colours_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert output_for("table", {}, no_color=False).colours
     assert not output_for("table", {"NO_COLOR": "1"}, no_color=False).colours
     assert not output_for("table", {}, no_color=True).colours
 
 
-def test_documents_can_be_read_by_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents_are_valid_json_and_yaml(capsys: pytest.CaptureFixture[str]) -> None:
     document = {"clusters": [{"name": "ä", "ready": True, "since": None}]}
     Output("json").show(document, list)
     assert document == msgspec.json.decode(capsys.readouterr().out)
@@ -90,7 +92,7 @@ def test_documents_can_be_read_by_programs(capsys: pytest.CaptureFixture[str]) -
     assert document == yaml.safe_load(capsys.readouterr().out)
 
 
-def test_status_waits_for_nothing_that_it_does_not_need() -> None:
+def test_status_imports_no_slow_module() -> None:
     """The operator's own context, SQL and cryptography take longer to import than `status` takes to answer."""
     code = "import sys; from cli.tidb.main import parse; parse(['status']); print(*sys.modules)"
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -49,7 +49,7 @@ from tests.operator_world import OperatorWorld
         ("completion ", sorted(SCRIPTS)),
     ],
 )
-def test_what_may_come_next(running: OperatorWorld, typed: tuple[str, list[str]]) -> None:
+def test_completes_commands_flags_and_names(running: OperatorWorld, typed: tuple[str, list[str]]) -> None:
     words, expected = typed
 
     def open_session(given: argparse.Namespace) -> Session:
@@ -58,14 +58,14 @@ def test_what_may_come_next(running: OperatorWorld, typed: tuple[str, list[str]]
     assert expected == completions(Line(words.split(" "), make_parser()), open_session)
 
 
-def test_where_nobody_answers_nothing_is_completed() -> None:
+def test_completes_nothing_if_the_server_does_not_answer() -> None:
     def open_session(_: argparse.Namespace) -> Session:
         raise Failure("no server")
 
     assert [] == completions(Line(["status", ""], make_parser()), open_session)
 
 
-def test_kubectl_is_told_to_leave_files_alone_unless_one_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_requests_file_completion_only_for_file_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["resu"])
     assert "resume\n:4\n" == capsys.readouterr().out
     assert 0 == main(["status", "--kubeconfig", ""])
@@ -100,7 +100,7 @@ def test_bash_completes(tmp_path: Path, terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)
-def test_the_shell_can_read_its_script(shell: str, terminal: Terminal) -> None:
+def test_the_completion_script_is_valid_in_its_shell(shell: str, terminal: Terminal) -> None:
     script = terminal.type("completion", shell)
     assert "kubectl_complete-tidb" in script
     program = shutil.which(shell)

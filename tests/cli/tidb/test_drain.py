@@ -24,7 +24,7 @@ SPEC: Json = {
 
 
 @pytest.mark.rule("scheduler-deployment-12.11")
-def test_with_volumes_on_the_network_pods_are_restarted_component_by_component() -> None:
+def test_pods_with_network_volumes_are_restarted_component_by_component() -> None:
     shop = cluster(spec=SPEC)
     pods = (("ticdc", 0), ("tikv", 1), ("tidb", 0), ("tikv", 0), ("pd", 2))
     steps = steps_of(Candidate(pod(name, f"shop-{name}-{at}"), shop) for name, at in pods)
@@ -41,7 +41,7 @@ def test_with_volumes_on_the_network_pods_are_restarted_component_by_component()
 
 
 @pytest.mark.rule("scheduler-deployment-12.11")
-def test_with_local_volumes_data_move_first_and_what_cannot_move_stays() -> None:
+def test_pods_with_local_volumes_move_their_data_first_or_stay() -> None:
     steps = steps_of(
         [
             Candidate(pod("tikv", "shop-tikv-0"), cluster(spec=SPEC), ("tikv-shop-tikv-0",)),
@@ -131,7 +131,7 @@ def is_cordoned(world: OperatorWorld, node: str) -> bool:
 
 
 @pytest.mark.slow
-def test_without_yes_the_plan_is_shown_and_nothing_is_done(world: OperatorWorld, terminal: Terminal) -> None:
+def test_without_yes_it_only_shows_the_plan(world: OperatorWorld, terminal: Terminal) -> None:
     shown = terminal.type("drain", "node-1")
     assert all(name in shown for name in on(world, "node-1"))
     assert "Nothing was done. With --yes the node is cordoned" in shown
@@ -142,7 +142,7 @@ def test_without_yes_the_plan_is_shown_and_nothing_is_done(world: OperatorWorld,
 
 @pytest.mark.slow
 @pytest.mark.rule("scheduler-deployment-12.11")
-def test_what_was_begun_is_taken_back(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
+def test_undo_reverts_a_drain_that_has_begun(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
     """And nothing is moved while another pod is."""
     world.run_until_ready()
     node, before = node_of(world, "basic-tikv-3"), pods(world)
@@ -164,7 +164,7 @@ def test_what_was_begun_is_taken_back(world: OperatorWorld, capsys: pytest.Captu
 
 @pytest.mark.slow
 @pytest.mark.rule("scheduler-deployment-12.11")
-def test_a_drained_node_is_empty_but_for_what_kubectl_takes(world: OperatorWorld, terminal: Terminal) -> None:
+def test_a_drained_node_keeps_only_pods_that_are_left_to_kubectl(world: OperatorWorld, terminal: Terminal) -> None:
     node = node_of(world, "basic-tiflash-0")
     begun = on(world, node)
     stay = [name for name in begun if name.startswith("basic-tiproxy")]
@@ -179,7 +179,7 @@ def test_a_drained_node_is_empty_but_for_what_kubectl_takes(world: OperatorWorld
 
 @pytest.mark.slow
 @pytest.mark.rule("scheduler-deployment-12.11")
-def test_a_node_that_is_lost_meanwhile_is_told_and_drained_when_it_is_back(
+def test_reports_a_node_lost_during_a_drain_and_drains_it_after_its_return(
     world: OperatorWorld, terminal: Terminal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.run_until_ready()
@@ -200,6 +200,6 @@ def test_a_node_that_is_lost_meanwhile_is_told_and_drained_when_it_is_back(
     world.run_until_ready()
 
 
-def test_a_node_that_is_not_there_is_told_with_those_that_are(terminal: Terminal) -> None:
+def test_an_unknown_node_is_reported_with_the_existing_ones(terminal: Terminal) -> None:
     with pytest.raises(Failure, match="no node nowhere; there is node-0, node-1, node-2"):
         terminal.type("drain", "nowhere")

@@ -41,19 +41,19 @@ class Chunks:
     close = abort
 
 
-def test_lines_end_where_they_end_whatever_pieces_they_come_in() -> None:
+def test_lines_do_not_depend_on_the_chunks_of_the_stream() -> None:
     stream = Chunks(b"one\ntw", b"o\n\n", b"th\xff", b"ree")
     assert ["one", "two", "", "th\N{REPLACEMENT CHARACTER}ree"] == list(lines(stream))
 
 
 @pytest.mark.slow
-def test_the_log_of_one_pod_is_printed_as_it_is(terminal: Terminal) -> None:
+def test_the_log_of_one_pod_has_no_prefix(terminal: Terminal) -> None:
     shown = terminal.type("logs", "basic", "basic-pd-0")
     assert shown
     assert not shown.startswith("[")
 
 
-def test_lines_of_several_stand_behind_the_names_of_pod_and_container(terminal: Terminal) -> None:
+def test_lines_of_several_pods_begin_with_pod_and_container(terminal: Terminal) -> None:
     shown = terminal.type("logs", "basic").splitlines()
     assert {"basic-discovery", "basic-pd", "basic-tidb", "basic-tikv"} >= {
         line[1:].split()[0].rpartition("-")[0].removesuffix("-btkgxmjxdm") for line in shown
@@ -61,7 +61,7 @@ def test_lines_of_several_stand_behind_the_names_of_pod_and_container(terminal: 
     assert any(line.startswith("[basic-tikv-0 tikv] ") for line in shown)
 
 
-def test_flags_choose_container_lines_and_form(terminal: Terminal) -> None:
+def test_flags_select_the_container_the_lines_and_the_format(terminal: Terminal) -> None:
     whole = terminal.type("logs", "basic", "tikv").splitlines()
     assert whole[-1:] == terminal.type("logs", "basic", "tikv", "--tail", "1").splitlines()
     assert whole[-1] in terminal.type("logs", "basic", "tikv", "--since", "1h")
@@ -79,14 +79,16 @@ def test_flags_choose_container_lines_and_form(terminal: Terminal) -> None:
         (("basic", "-o", "yaml"), "logs are lines"),
     ],
 )
-def test_mistakes_are_told_with_what_there_is(terminal: Terminal, mistake: tuple[tuple[str, ...], str]) -> None:
+def test_an_unknown_name_is_reported_with_the_existing_ones(
+    terminal: Terminal, mistake: tuple[tuple[str, ...], str]
+) -> None:
     arguments, told = mistake
     with pytest.raises(Failure) as failure:
         terminal.type("logs", *arguments)
     assert told in str(failure.value)
 
 
-def test_a_container_without_a_log_is_told_and_when_there_is_no_other_the_command_fails(terminal: Terminal) -> None:
+def test_reports_a_container_without_a_log_and_fails_if_no_container_has_one(terminal: Terminal) -> None:
     assert "" == terminal.type("logs", "basic", "basic-tikv-0", "--previous", code=1)
     assert "basic-tikv-0 tikv: previous terminated container" in terminal.complaints
 
@@ -104,7 +106,9 @@ class Talking:
         return Chunks(f"{pod} began\n".encode(), fails=pod == "b")
 
 
-def test_logs_are_followed_side_by_side_and_one_that_breaks_ends_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+def test_follows_logs_concurrently_and_a_broken_stream_does_not_end_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     sources = [Source(pod("tikv", name).object, "tikv") for name in ("a", "b")]
     assert 0 == follow(Client(Talking()), sources, {"follow": "true"}, printer(Output(), with_names=True))
     shown = set(capsys.readouterr().out.splitlines())

@@ -9,9 +9,7 @@ from tests.operator_world import OperatorWorld
 
 @pytest.mark.slow
 @pytest.mark.rule("scheduler-deployment-12.4")
-def test_a_cluster_is_paused_and_resumed_and_a_second_time_changes_nothing(
-    terminal: Terminal, running: OperatorWorld
-) -> None:
+def test_pauses_and_resumes_a_cluster_and_repeating_changes_nothing(terminal: Terminal, running: OperatorWorld) -> None:
     assert terminal.type("pause", "basic").startswith("TidbCluster default/basic paused: nothing is changed")
     assert running.cluster()["spec"]["paused"] is True
     version = running.cluster()["metadata"]["resourceVersion"]
@@ -31,14 +29,14 @@ def test_a_cluster_is_paused_and_resumed_and_a_second_time_changes_nothing(
         ("pod/basic", "pod/basic: a cluster is named NAME, or tc/NAME or dc/NAME"),
     ],
 )
-def test_a_cluster_that_is_not_there_is_told_with_those_that_are(terminal: Terminal, named: tuple[str, str]) -> None:
+def test_an_unknown_cluster_is_reported_with_the_existing_ones(terminal: Terminal, named: tuple[str, str]) -> None:
     name, told = named
     with pytest.raises(Failure) as failure:
         terminal.type("pause", name)
     assert told == str(failure.value)
 
 
-def test_nothing_is_paused_where_one_of_several_is_missing(terminal: Terminal, running: OperatorWorld) -> None:
+def test_pauses_no_cluster_if_one_of_several_is_missing(terminal: Terminal, running: OperatorWorld) -> None:
     version = running.cluster()["metadata"]["resourceVersion"]
     with pytest.raises(Failure):
         terminal.type("pause", "basic", "shop")

@@ -50,7 +50,9 @@ def test_a_component_is_restarted_pod_by_pod_while_progress_is_shown(world: Oper
 @pytest.mark.slow
 @pytest.mark.parametrize("pod", ["basic-tikv-0", "basic-pd-0", "basic-tidb-1"])
 @pytest.mark.rule("scheduler-deployment-12.5")
-def test_one_pod_is_restarted_by_a_command_of_the_operator(world: OperatorWorld, terminal: Terminal, pod: str) -> None:
+def test_restarts_one_pod_through_an_annotation_for_the_operator(
+    world: OperatorWorld, terminal: Terminal, pod: str
+) -> None:
     world.run_until_ready()
     before = world.get(PODS, pod)["metadata"]["uid"]
     shown = terminal.type("restart", "tc/basic", pod, "--wait").splitlines()
@@ -59,31 +61,31 @@ def test_one_pod_is_restarted_by_a_command_of_the_operator(world: OperatorWorld,
     assert before != world.get(PODS, pod)["metadata"]["uid"]
 
 
-def test_a_pod_that_the_operator_does_not_restart_by_itself_is_refused_with_the_way_out(terminal: Terminal) -> None:
+def test_refuses_a_pod_that_cannot_restart_alone_and_names_the_way_out(terminal: Terminal) -> None:
     with pytest.raises(Failure, match="no single pod of tiproxy; restart all of them: kubectl tidb restart basic"):
         terminal.type("restart", "basic", "basic-tiproxy-0")
 
 
-def test_what_the_cluster_does_not_have_is_refused_with_what_it_has(terminal: Terminal) -> None:
+def test_refuses_an_unknown_component_and_names_the_existing_ones(terminal: Terminal) -> None:
     with pytest.raises(Failure, match="nor a pod tiflash; it has pd, tiproxy, tikv, tidb, basic-pd-0"):
         terminal.type("restart", "basic", "tiflash")
 
 
-def test_waiting_ends_after_the_timeout_with_what_it_waits_for(world: OperatorWorld, terminal: Terminal) -> None:
+def test_a_timeout_names_what_the_command_waited_for(world: OperatorWorld, terminal: Terminal) -> None:
     terminal.type("pause", "basic")
     with pytest.raises(Failure, match=r"basic tidb is not done after 3 s: Paused: .*what was begun goes on"):
         terminal.type("restart", "basic", "tidb", "--wait", "--timeout", "3")
 
 
 @pytest.mark.rule("scheduler-deployment-12.5")
-def test_annotations_of_the_user_stay(world: OperatorWorld, terminal: Terminal) -> None:
+def test_keeps_the_users_annotations(world: OperatorWorld, terminal: Terminal) -> None:
     world.change(paused=True, tidb={"annotations": {"team": "shop", RESTARTED_AT: "long ago"}})
     document = terminal.document("restart", "basic", "tidb")
     annotations = world.cluster()["spec"]["tidb"]["annotations"]
     assert {"team": "shop", RESTARTED_AT: document["restartedAt"]} == annotations
 
 
-def test_whoever_is_tired_of_waiting_is_told_that_it_goes_on(
+def test_an_interrupted_wait_says_that_the_restart_continues(
     world: OperatorWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(_seconds: float) -> None:
@@ -96,7 +98,7 @@ def test_whoever_is_tired_of_waiting_is_told_that_it_goes_on(
     assert "not waiting for basic tidb any more; what was begun goes on\n" == capsys.readouterr().err
 
 
-def test_the_last_event_that_names_the_pod_tells_how_it_goes_whatever_the_clocks_say() -> None:
+def test_shows_the_latest_event_that_names_the_pod() -> None:
     def event(time: str, message: str) -> Json:
         return {"metadata": {"name": time}, "lastTimestamp": time, "reason": "R", "message": message}
 

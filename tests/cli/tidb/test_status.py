@@ -37,7 +37,7 @@ def page(told: Facts, width: int = 80) -> str:
     return rendered(page_of(report_of(told), NOW), width)
 
 
-def test_waits_are_told_with_what_for_and_since_when_and_who_must_act() -> None:
+def test_lists_waits_with_cause_and_start_and_whether_the_user_must_act() -> None:
     status = {
         "conditions": [
             condition("Progressing", "StoresNotUp", "tikv: store 2 is Down"),
@@ -54,13 +54,13 @@ def test_waits_are_told_with_what_for_and_since_when_and_who_must_act() -> None:
     assert "pd: PDConfig for 3m; it needs you\n  correct spec.pd.config\n" in shown
 
 
-def test_a_wait_of_the_whole_cluster_that_no_component_has_is_told() -> None:
+def test_lists_a_wait_of_the_whole_cluster() -> None:
     status = {"conditions": [condition("Progressing", "Paused", "discovery: spec.paused is true", holds=False)]}
     (wait,) = summary(cluster(status=status)).waits
     assert ("cluster", "Paused", LONG_AGO) == (wait.of, wait.reason, wait.since)
 
 
-def test_a_cluster_that_the_operator_has_not_seen_says_so() -> None:
+def test_a_cluster_without_a_status_says_that_the_operator_has_not_seen_it() -> None:
     report = report_of(facts(cluster()))
     assert (False, "the operator has not looked at it yet") == (report.ready, report.message)
     assert ["Missing"] * 4 == [each.state for each in report.pods]
@@ -131,7 +131,7 @@ def stale(kind: str) -> Found:
 
 
 @pytest.mark.parametrize("kind", _LAST_SEEN)
-def test_members_that_cannot_be_asked_are_shown_as_they_were_last_seen(kind: str) -> None:
+def test_members_that_do_not_answer_are_unknown_with_their_last_state(kind: str) -> None:
     name = f"{'sync' if kind.startswith('dm-') else 'shop'}-{kind}-0"
     told = facts(stale(kind), [pod(kind, name)])
     report = report_of(told)
@@ -144,7 +144,7 @@ def test_members_that_cannot_be_asked_are_shown_as_they_were_last_seen(kind: str
     assert f"unknown (last seen {member.last_state})" in page(told, 120)
 
 
-def test_no_number_of_a_component_that_cannot_be_asked_is_green() -> None:
+def test_no_number_of_an_unobserved_component_is_green() -> None:
     told = facts(stale("pd"), [pod("pd", "shop-pd-0")])
     shown = rendered(page_of(report_of(told), NOW), 120, colours=True)
     (line,) = [line for line in shown.splitlines() if line.startswith("pd ")]
@@ -153,13 +153,13 @@ def test_no_number_of_a_component_that_cannot_be_asked_is_green() -> None:
     assert f"{green}?" not in line
 
 
-def test_synced_false_alone_means_that_the_members_are_not_those_of_now() -> None:
+def test_synced_false_marks_the_members_as_last_seen() -> None:
     leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
     status = {"pd": {"synced": False, "members": {"shop-pd-0": leader}}}
     assert "?/1 (last seen 1/1)" in page(facts(cluster(status=status)), 120)
 
 
-def test_a_capture_that_is_not_ready_does_not_make_the_others_unknown() -> None:
+def test_an_unready_capture_does_not_make_the_others_unknown() -> None:
     captures = {f"shop-ticdc-{ordinal}": {"id": str(ordinal), "ready": ordinal == 0} for ordinal in range(2)}
     spec: Json = {"version": "v8.5.2", "ticdc": {"replicas": 2}}
     told = facts(cluster(spec=spec, status={"ticdc": {"synced": False, "captures": captures}}))
@@ -183,7 +183,7 @@ def test_members_that_answer_are_shown_without_a_question_mark(conditions: list[
     ],
     ids=["pending", "failed", "missing"],
 )
-def test_the_member_of_a_pod_that_does_not_run_neither_is_healthy_nor_leads(pods: list[ClusterPod]) -> None:
+def test_the_member_of_a_stopped_pod_is_down_and_does_not_lead(pods: list[ClusterPod]) -> None:
     leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
     status = {"pd": {"synced": True, "members": {"shop-pd-0": leader}, "leader": leader}}
     (shown,) = [each for each in report_of(facts(cluster(status=status), pods)).pods if each.component == "pd"]
@@ -204,14 +204,14 @@ def test_a_sidecar_that_cannot_start_does_not_make_a_member_down() -> None:
 _LOST = "PD has lost its quorum: 1 of 3 members is running. The database cannot serve."
 
 
-def test_the_headline_says_what_does_not_work_and_for_how_long() -> None:
+def test_the_headline_names_the_outage_and_its_duration() -> None:
     status = {"conditions": [condition("Ready", "PDQuorumLost", f"{_LOST}; pd: the rest", holds=False)]}
     first, second, *_ = page(facts(cluster(status=status))).splitlines()
     assert "TidbCluster default/shop  v8.5.2  not Ready: PDQuorumLost for 3m  age 3m" == first
     assert _LOST == second
 
 
-def test_the_line_of_a_cluster_that_is_down_says_why_and_what_is_unknown() -> None:
+def test_the_line_of_an_unready_cluster_shows_the_reason_and_what_is_unknown() -> None:
     found = stale("pd")
     found.cluster.status.conditions.append(
         ClusterCondition(
@@ -222,7 +222,7 @@ def test_the_line_of_a_cluster_that_is_down_says_why_and_what_is_unknown() -> No
     assert "shop     no     pd 1/1 members ?  PDQuorumLost 3m\n" in shown
 
 
-def test_what_is_being_deleted_or_is_not_ready_is_not_called_running() -> None:
+def test_terminating_and_unready_pods_are_not_called_running() -> None:
     pods = [
         pod("pd", "shop-pd-0", deletionTimestamp=LONG_AGO),
         pod("tikv", "shop-tikv-0", {"phase": "Running", "conditions": []}),
@@ -231,7 +231,7 @@ def test_what_is_being_deleted_or_is_not_ready_is_not_called_running() -> None:
     assert [("Terminating", False), ("NotReady", False)] == [(each.state, each.ready) for each in report.pods[:2]]
 
 
-def test_members_of_other_kinds_are_told_in_their_own_words() -> None:
+def test_members_of_each_component_show_their_own_states() -> None:
     spec: Json = {"version": "v8.5.2", "ticdc": {"replicas": 1}, "tidb": {"replicas": 1}}
     spec |= {"pump": {"replicas": 1, "requests": {"storage": "1Gi"}}, "pdms": [{"name": "tso", "replicas": 1}]}
     status = {
@@ -255,7 +255,7 @@ def test_members_of_other_kinds_are_told_in_their_own_words() -> None:
     assert expected == told
 
 
-def test_masters_and_workers_of_dm_are_members_too() -> None:
+def test_shows_masters_and_workers_of_dm_as_members() -> None:
     leader = {"name": "sync-dm-master-0", "id": "1", "clientURL": "", "health": True}
     status = {
         "master": {"synced": True, "members": {"sync-dm-master-0": leader}, "leader": leader},
@@ -272,7 +272,7 @@ def test_masters_and_workers_of_dm_are_members_too() -> None:
 
 
 @pytest.mark.rule("9")
-def test_what_failover_has_replaced_is_told_until_it_is_over() -> None:
+def test_lists_members_that_failover_has_replaced() -> None:
     record = {"podName": "shop-tikv-1", "storeID": "1", "createdAt": LONG_AGO, "hostDown": True}
     lost = {"podName": "shop-pd-0", "memberID": "9", "createdAt": LONG_AGO}
     status = {"tikv": {"failureStores": {"1": record}}, "pd": {"failureMembers": {"shop-pd-0": lost}}}
@@ -281,7 +281,7 @@ def test_what_failover_has_replaced_is_told_until_it_is_over() -> None:
 
 
 @pytest.mark.rule("12")
-def test_7_volumes_are_told_while_they_are_changed_and_only_then() -> None:
+def test_7_lists_volumes_only_while_they_change() -> None:
     counts = {"name": "tikv", "boundCount": 3, "modifiedCapacity": "2Gi", "modifiedStorageClass": "fast"}
     changing = {"tikv": {"volumes": {"tikv": counts | {"modifiedCount": 2, "resizedCount": 1}}}}
     done = {"tikv": {"volumes": {"tikv": counts | {"modifiedCount": 3, "resizedCount": 3}}}}
@@ -291,13 +291,13 @@ def test_7_volumes_are_told_while_they_are_changed_and_only_then() -> None:
 
 
 @pytest.mark.rule("9.1")
-def test_certificates_are_told_where_there_are_some() -> None:
+def test_shows_certificates_only_with_a_condition_about_them() -> None:
     assert report_of(facts(cluster())).certificates is None
     status = {"conditions": [condition("CertificatesValid", "ExpiresWithin7Days", "Secret a/b, key tls.crt, ...")]}
     assert "Certificates\n  ExpiresWithin7Days: Secret a/b" in page(facts(cluster(status=status)))
 
 
-def test_what_has_no_effect_is_told_until_it_is_corrected() -> None:
+def test_lists_settings_without_effect_until_they_are_corrected() -> None:
     message = "spec.tidb.config.store has no effect"
     told = condition("SettingsOverridden", "SettingsOverridden", message) | {"status": "True"}
     corrected = told | {"status": "False"}
@@ -314,7 +314,7 @@ def backup(name: str, phase: str, completed: str = "", **spec: object) -> Json:
     }
 
 
-def test_backups_tell_the_last_good_one_what_is_not_done_and_when_the_next_is_due() -> None:
+def test_shows_the_last_good_backup_the_unfinished_ones_and_the_next_due_time() -> None:
     backups = [
         backup("old", "Complete", "2026-01-01T00:01:00Z"),
         backup("new", "Complete", "2026-01-01T00:02:00Z"),
@@ -346,7 +346,7 @@ def test_an_export_belongs_to_the_cluster_whose_tidb_it_reads() -> None:
     assert "csv" == good.name
 
 
-def test_monitors_that_name_the_cluster_are_told() -> None:
+def test_lists_monitors_that_name_the_cluster() -> None:
     def monitor(name: str, *clusters: Json) -> Json:
         status = {"conditions": [condition("Ready", "Ready", "the object matches its spec")]}
         meta = {"name": name, "namespace": "default"}
@@ -356,7 +356,7 @@ def test_monitors_that_name_the_cluster_are_told() -> None:
     assert ["one"] == [each.name for each in report_of(facts(cluster(), monitors=monitors)).monitors]
 
 
-def test_the_last_events_are_told_oldest_first_and_cut_in_pages_alone() -> None:
+def test_lists_the_last_events_oldest_first_and_shortens_them_only_on_pages() -> None:
     def event(number: int) -> Json:
         message = f"number {number} " + "and more " * 40
         at = f"2026-01-01T00:00:{number:02}Z"
@@ -369,7 +369,7 @@ def test_the_last_events_are_told_oldest_first_and_cut_in_pages_alone() -> None:
     assert "[...]" in page(told)
 
 
-def test_a_page_fits_80_columns_whatever_is_long() -> None:
+def test_a_page_fits_80_columns_despite_long_texts() -> None:
     long, sentence = "x" * 60, "a sentence that goes on and on " * 20 + "https://" + "y" * 120
     spec: Json = {"version": "v8.5.2", "tikv": {"replicas": 2, "requests": {"storage": "1Gi"}, "baseImage": long * 3}}
     status = {
@@ -386,7 +386,7 @@ def test_a_page_fits_80_columns_whatever_is_long() -> None:
 @pytest.mark.parametrize(
     "span", [(0, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172800, "2d"), (-5, "0s")]
 )
-def test_ages_are_told_in_a_unit_of_which_there_are_two(span: tuple[int, str]) -> None:
+def test_an_age_has_the_largest_unit_that_gives_at_least_two(span: tuple[int, str]) -> None:
     seconds, text = span
     assert text == length(timedelta(seconds=seconds))
 
@@ -395,7 +395,7 @@ def test_ages_are_told_in_a_unit_of_which_there_are_two(span: tuple[int, str]) -
 
 
 @pytest.mark.slow
-def test_a_cluster_at_a_glance(terminal: Terminal) -> None:
+def test_shows_one_cluster(terminal: Terminal) -> None:
     shown = terminal.type("status", "basic")
     assert shown.startswith("TidbCluster default/basic  v8.5.2  Ready")
     assert "basic-pd-0" in shown
@@ -403,7 +403,7 @@ def test_a_cluster_at_a_glance(terminal: Terminal) -> None:
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
-def test_the_document_has_the_same_and_more(terminal: Terminal) -> None:
+def test_the_document_has_the_parts_of_the_page_and_more(terminal: Terminal) -> None:
     document = terminal.document("status", "basic")
     assert ("TidbCluster", "default", "basic", True) == tuple(
         document[each] for each in ("kind", "namespace", "name", "ready")
@@ -412,7 +412,7 @@ def test_the_document_has_the_same_and_more(terminal: Terminal) -> None:
     assert {"id", "state", "healthy", "leads", "leaders", "lastState"} == document["pods"][1]["member"].keys()
 
 
-def test_all_clusters_take_a_line_each(terminal: Terminal) -> None:
+def test_shows_one_line_for_each_cluster(terminal: Terminal) -> None:
     shown = terminal.type("status")
     assert "CLUSTER  READY  COMPONENTS  WAITS\nbasic    yes    pd 1/1\n" in shown
     assert terminal.type("status", "-A").startswith("NAMESPACE  CLUSTER")
@@ -421,20 +421,22 @@ def test_all_clusters_take_a_line_each(terminal: Terminal) -> None:
     assert {"clusters": []} == terminal.document("status", "-n", "elsewhere")
 
 
-def test_what_one_may_not_read_is_left_out_and_told(running: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_the_resources_that_the_user_may_not_read(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
     terminal = Terminal(Client(Refusing(running.world.transport(), "events", "backups")), capsys, running.clock)
     shown = terminal.type("status", "basic")
     assert "basic-pd-0" in shown
     assert "Not shown\n  events: you may not list them\n  backups: you may not list them\n" in shown
 
 
-def test_a_cluster_that_one_may_not_read_is_refused(running: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fails_if_the_user_may_not_read_the_cluster(running: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
     terminal = Terminal(Client(Refusing(running.world.transport(), "tidbclusters")), capsys, running.clock)
     with pytest.raises(Forbidden):
         terminal.type("status", "basic")
 
 
-def test_a_cluster_that_cannot_be_read_is_told_and_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_an_undecodable_cluster_and_shows_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = cluster("shop").object.decode(), cluster("odd").object.decode()
     bad["spec"]["pd"] = "three"
     server = Listing(tidbclusters=("TidbCluster", [bad, good]), dmclusters=("DMCluster", []))
@@ -443,9 +445,7 @@ def test_a_cluster_that_cannot_be_read_is_told_and_hides_no_other(capsys: pytest
     assert terminal.complaints.startswith("TidbCluster default/odd cannot be read: spec.pd: ")
 
 
-def test_watching_looks_again_until_it_is_interrupted(
-    running: OperatorWorld, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_watch_refreshes_until_it_is_interrupted(running: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
