@@ -52,7 +52,7 @@ def test_component_replaces_cluster(attribute: str, field: str, high: Any, low: 
         ("node_selector", {}),
     ],
 )
-def test_what_nobody_says(attribute: str, expected: Any) -> None:
+def test_attributes_have_defaults(attribute: str, expected: Any) -> None:
     assert expected == getattr(pd({}, {}), attribute)
 
 
@@ -81,7 +81,7 @@ def test_host_network_changes_the_dns_policy() -> None:
     assert "ClusterFirstWithHostNet" == pd({"hostNetwork": True}, {}).dns_policy
 
 
-def test_only_the_exact_word_is_ordered_ready_and_pump_defaults_to_it() -> None:
+def test_only_the_exact_word_gives_ordered_ready_which_is_pumps_default() -> None:
     tc = cluster(minimal(pd={"podManagementPolicy": "orderedready"}, pump={"replicas": 1}))
     assert ["Parallel", "OrderedReady"] == [component(tc, name).pod_management_policy for name in ("pd", "pump")]
 
@@ -145,7 +145,7 @@ def test_container_gets_no_storage() -> None:
     assert {} == container_resources({}, {})
 
 
-def test_components_come_in_one_order_and_discovery_always() -> None:
+def test_components_have_a_fixed_order_that_begins_with_discovery() -> None:
     spec = minimal(tiproxy={"replicas": 1}, tiflash={"replicas": 1, "storageClaims": []})
     tc = cluster({**spec, "pdms": [{"name": "scheduling", "replicas": 1}, {"name": "tso", "replicas": 1}]})
     assert [
@@ -172,13 +172,13 @@ def test_discovery_has_neither_image_nor_replicas() -> None:
         _ = discovery.workload
 
 
-def test_tiflash_has_its_own_place_for_the_configuration() -> None:
+def test_tiflash_reads_its_configuration_from_config_config() -> None:
     tiflash = {"replicas": 1, "storageClaims": [], "config": {"config": {"a": 1}, "proxy": {"b": 1}}}
     found = component(cluster(minimal(tiflash=tiflash)), "tiflash")
     assert ({"a": 1}, "spec.tiflash.config.config") == (found.config_tables(), found.config_field)
 
 
-def test_what_only_a_component_says() -> None:
+def test_reads_fields_that_only_components_have() -> None:
     own = {
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 9,

@@ -4,7 +4,7 @@ from apis.backups import BackoffRetryPolicy, CleanOption
 from tests.apis.backups import ACCESS, backup, by_br, compact, restore
 
 
-def test_retries_have_their_defaults_without_the_api_server() -> None:
+def test_the_retry_policy_has_defaults_without_the_api_server() -> None:
     """v1.6 without them neither retries nor fails (3.7)."""
     assert (
         BackoffRetryPolicy(min_retry_duration="300s", max_retry_times=2, retry_timeout="30m")
@@ -14,7 +14,7 @@ def test_retries_have_their_defaults_without_the_api_server() -> None:
     assert ("300s", 0, "30m") == (given.min_retry_duration, given.max_retry_times, given.retry_timeout)
 
 
-def test_numbers_of_cleaning_below_one_count_as_absent() -> None:
+def test_clean_options_below_1_count_as_absent() -> None:
     usual = CleanOption(
         batch_concurrency=10, routine_concurrency=100, page_size=10000, retry_count=5, snapshots_delete_ratio=1
     )
@@ -25,7 +25,7 @@ def test_numbers_of_cleaning_below_one_count_as_absent() -> None:
     assert (7, 0.5, 10) == (found.page_size, found.snapshots_delete_ratio, found.batch_concurrency)
 
 
-def test_the_cluster_is_in_the_same_namespace() -> None:
+def test_the_clusters_namespace_defaults_to_the_objects_own() -> None:
     for made in (backup(by_br()), restore(by_br()), compact(by_br(startTs="1", endTs="2"))):
         assert made.spec.br
         assert "ns" == made.spec.br.cluster_namespace
@@ -34,12 +34,12 @@ def test_the_cluster_is_in_the_same_namespace() -> None:
     assert "other" == elsewhere.spec.br.cluster_namespace
 
 
-def test_tidb_is_reached_as_root_at_4000() -> None:
+def test_access_to_tidb_defaults_to_root_at_4000() -> None:
     for access in (backup(by_br(**{"from": ACCESS})).spec.from_, restore(by_br(to=ACCESS)).spec.to):
         assert access
         assert (4000, "root") == (access.port, access.user)
 
 
-def test_modes_and_types_that_are_empty_are_the_usual_ones() -> None:
+def test_empty_modes_and_types_have_defaults() -> None:
     assert ("snapshot", "full") == (backup(by_br(backupMode="")).spec.backup_mode, backup(by_br()).spec.backup_type)
     assert ("snapshot", "full") == (restore(by_br(restoreMode="")).spec.restore_mode, restore(by_br()).spec.backup_type)

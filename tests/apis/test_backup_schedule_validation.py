@@ -39,7 +39,7 @@ def problems(name: str = "nightly", **spec: Any) -> list[str]:
     ],
 )
 @pytest.mark.rule("5")
-def test_what_is_complete_is_valid(spec: Json) -> None:
+def test_accepts_complete_schedules(spec: Json) -> None:
     assert [] == problems(**spec)
 
 
@@ -87,7 +87,7 @@ def test_what_is_complete_is_valid(spec: Json) -> None:
     ],
 )
 @pytest.mark.rule("5")
-def test_what_can_t_work_is_named_with_the_way_out(spec: Json, expected: str) -> None:
+def test_names_what_cannot_work_and_the_way_out(spec: Json, expected: str) -> None:
     (first, *_) = problems(**spec)
     assert first.startswith(expected)
 
@@ -98,7 +98,7 @@ def test_the_sample_is_valid() -> None:
 
 
 @pytest.mark.rule("5")
-def test_a_name_that_leaves_no_room_for_the_time_is_refused() -> None:
+def test_refuses_a_name_that_leaves_no_room_for_the_time() -> None:
     assert [] == problems("a" * 36)
     (said,) = problems("a" * 37)
     assert said.endswith("is too long for the names of Jobs, which have a time besides; use at most 36 characters")
@@ -107,7 +107,7 @@ def test_a_name_that_leaves_no_room_for_the_time_is_refused() -> None:
 
 
 @pytest.mark.rule("5")
-def test_a_template_has_what_the_schedule_says_but_its_own_goes_before() -> None:
+def test_a_template_inherits_from_the_schedule_unless_it_has_its_own_value() -> None:
     def made(**template: Any) -> BackupSchedule:
         spec = {"schedule": "@daily", "br": {"cluster": "a"}, "s3": S3, "backupTemplate": template}
         return with_schedule_defaults(decode(tree("BackupSchedule", spec), BackupSchedule))

@@ -38,7 +38,7 @@ _NAMELESS = ("env", "additionalVolumes", "additionalVolumeMounts")
 
 
 @pytest.mark.parametrize("field", _NAMELESS)
-def test_what_pods_are_given_by_name_has_one(field: str) -> None:
+def test_entries_of_named_lists_need_a_name(field: str) -> None:
     told = f"spec.{field}[1].name: is required"
     entries = {field: [{"name": "a"}, {"value": "b"}]}
     assert [told] == of_backup(by_br(**entries))
@@ -47,7 +47,7 @@ def test_what_pods_are_given_by_name_has_one(field: str) -> None:
     assert [told] == [str(problem) for problem in validate_compact(compaction)]
 
 
-def test_what_was_recorded_from_v1_6_is_valid() -> None:
+def test_accepts_objects_recorded_from_v1_6() -> None:
     backups = {name: with_backup_defaults(decode(item, Backup)) for name, item in recorded("Backup")}
     restores = {name: with_restore_defaults(decode(item, Restore)) for name, item in recorded("Restore")}
     compacts = {name: with_compact_defaults(decode(item, CompactBackup)) for name, item in recorded("CompactBackup")}
@@ -59,7 +59,7 @@ def test_what_was_recorded_from_v1_6_is_valid() -> None:
 @pytest.mark.parametrize(
     "spec", [by_br(), EXPORT, local(), by_br(backupMode="log"), by_br(backupMode="log", logTruncateUntil="7")]
 )
-def test_what_is_complete_is_valid(spec: Json) -> None:
+def test_accepts_complete_backups(spec: Json) -> None:
     assert [] == of_backup(spec)
 
 
@@ -137,7 +137,7 @@ def test_what_is_complete_is_valid(spec: Json) -> None:
         ),
     ],
 )
-def test_each_rule_of_a_backup_has_its_sentence(spec: Json, expected: list[str]) -> None:
+def test_each_broken_rule_of_a_backup_has_its_message(spec: Json, expected: list[str]) -> None:
     assert expected == of_backup({key: value for key, value in spec.items() if value is not None})
 
 
@@ -219,7 +219,7 @@ def test_each_rule_of_a_backup_has_its_sentence(spec: Json, expected: list[str])
         ),
     ],
 )
-def test_each_rule_of_storage_has_its_sentence(storage: Json, expected: list[str]) -> None:
+def test_each_broken_rule_of_a_storage_has_its_message(storage: Json, expected: list[str]) -> None:
     spec = {"br": {"cluster": "basic"}, **storage}
     assert expected == of_backup(spec)
     assert expected == of_restore(spec)
@@ -227,7 +227,7 @@ def test_each_rule_of_storage_has_its_sentence(storage: Json, expected: list[str
     assert expected == [str(problem) for problem in validate_compact(compact(spec | dates))]
 
 
-def test_ceph_may_be_named_without_a_scheme_by_who_exports() -> None:
+def test_an_export_may_name_ceph_without_a_scheme() -> None:
     assert [] == of_backup(EXPORT | {"s3": S3 | {"provider": "ceph", "endpoint": "ceph.example:7480"}})
 
 
@@ -247,11 +247,11 @@ def test_an_old_tikv_needs_sql_and_has_no_log_backup() -> None:
 
 
 @pytest.mark.parametrize("version", ["nightly", "latest", ""])
-def test_a_version_that_is_no_number_counts_as_new(version: str) -> None:
+def test_a_non_numeric_version_counts_as_new(version: str) -> None:
     assert [] == of_backup(by_br(backupMode="log"), version)
 
 
-def test_the_name_fits_into_the_label_of_the_pods() -> None:
+def test_refuses_a_name_that_does_not_fit_into_the_label_of_the_pods() -> None:
     assert [] == of_backup(by_br(), name="a" * 56)
     assert [
         f'metadata.name: "{"a" * 57}": is too long for the Job backup-<name>; use at most 56 characters'
@@ -275,7 +275,7 @@ def pitr(**changes: Any) -> Json:
         pitr(pitrFullBackupStorageProvider={"s3": S3}, pitrRestoredTs="2024-05-01 10:00:00"),
     ],
 )
-def test_a_restore_that_is_complete_is_valid(spec: Json) -> None:
+def test_accepts_complete_restores(spec: Json) -> None:
     assert [] == of_restore(spec)
 
 
@@ -355,7 +355,7 @@ def test_a_restore_that_is_complete_is_valid(spec: Json) -> None:
         (by_br(backoffLimit=-1), ["spec.backoffLimit: -1: must be at least 0"]),
     ],
 )
-def test_each_rule_of_a_restore_has_its_sentence(spec: Json, expected: list[str]) -> None:
+def test_each_broken_rule_of_a_restore_has_its_message(spec: Json, expected: list[str]) -> None:
     assert expected == of_restore(spec)
 
 
@@ -379,7 +379,7 @@ def test_each_rule_of_a_restore_has_its_sentence(spec: Json, expected: list[str]
         ({"maxRetryTimes": -1}, ["spec.maxRetryTimes: -1: must be at least 0"]),
     ],
 )
-def test_each_rule_of_a_compaction_has_its_sentence(spec: Json, expected: list[str]) -> None:
+def test_each_broken_rule_of_a_compaction_has_its_message(spec: Json, expected: list[str]) -> None:
     whole = by_br(startTs="7", endTs="8") | spec
     found = validate_compact(compact({key: value for key, value in whole.items() if value is not None}))
     assert expected == [str(problem) for problem in found]

@@ -15,12 +15,12 @@ def read(written: Config | None, schema: ConfigSchema) -> Table:
     return config.tables(written, schema, "spec.pd.config")
 
 
-def test_text_is_read_and_keeps_every_key_and_type() -> None:
+def test_text_keeps_every_key_and_type() -> None:
     text = '[schedule]\nschedulers-v2 = "x"\nlow-space-ratio = 1\n'
     assert {"schedule": {"schedulers-v2": "x", "low-space-ratio": 1}} == read(text, PD)
 
 
-def test_absent_and_empty_are_empty() -> None:
+def test_absent_and_empty_configurations_are_empty_tables() -> None:
     assert {} == read(None, PD) == read("", PD) == read({}, PD)
 
 
@@ -48,7 +48,7 @@ def test_object_keeps_keys_that_no_schema_knows() -> None:
         ),
     ],
 )
-def test_object_form_names_become_those_of_the_file(schema: ConfigSchema, written: Json, expected: Json) -> None:
+def test_names_of_the_object_form_become_names_of_the_file(schema: ConfigSchema, written: Json, expected: Json) -> None:
     assert expected == read(written, schema)
 
 
@@ -69,7 +69,7 @@ def test_integers_of_float_keys_become_floats_in_the_object_form(schema: ConfigS
     assert (1.0, float) == (value, type(value))
 
 
-def test_tables_are_fresh() -> None:
+def test_returned_tables_are_copies() -> None:
     written = {"log": {"level": "info"}, "list": [{"a": 1}]}
     fresh = read(written, TIKV)
     fresh["log"]["level"] = "debug"
@@ -77,7 +77,7 @@ def test_tables_are_fresh() -> None:
     assert {"log": {"level": "info"}, "list": [{"a": 1}]} == written
 
 
-def test_text_that_is_not_TOML_names_field_line_and_way_out() -> None:
+def test_invalid_toml_is_refused_with_field_and_line() -> None:
     with pytest.raises(InvalidField) as caught:
         read("a = 1\nb = = 2\n", TIKV)
     assert "spec.pd.config" == caught.value.problem.field
@@ -85,7 +85,7 @@ def test_text_that_is_not_TOML_names_field_line_and_way_out() -> None:
     assert "line 2" in caught.value.problem.message
 
 
-def test_dotted_access_makes_tables_and_looks_through_none() -> None:
+def test_dotted_writes_create_tables_and_dotted_reads_tolerate_values() -> None:
     table: Json = {"a": 1}
     config.put(table, "log.file.max-backups", 3)
     config.put_if_absent(table, "log.file.max-backups", 4)
@@ -95,12 +95,12 @@ def test_dotted_access_makes_tables_and_looks_through_none() -> None:
     assert config.get(table, "log.file.none") is None
 
 
-def test_setting_below_a_value_that_is_no_table_names_it() -> None:
+def test_refuses_to_set_a_key_below_a_value_that_is_no_table() -> None:
     with pytest.raises(InvalidField, match=r'log.file: "x": must be a table, because log.file.max-backups is set'):
         config.put({"log": {"file": "x"}}, "log.file.max-backups", 3)
 
 
-def test_deleting_leaves_the_rest() -> None:
+def test_deleting_a_key_keeps_the_others() -> None:
     table: Json = {"a": {"b": 1, "c": 2}}
     config.drop(table, "a.b")
     config.drop(table, "a.none")
@@ -108,7 +108,7 @@ def test_deleting_leaves_the_rest() -> None:
     assert {"a": {"c": 2}} == table
 
 
-def test_merge_lays_tables_together_and_replaces_all_else() -> None:
+def test_merging_combines_tables_and_replaces_other_values() -> None:
     base: Json = {"a": {"x": 1, "y": [1]}, "b": 1}
     over: Json = {"a": {"y": [2], "z": 3}, "b": {"c": 1}}
     assert {"a": {"x": 1, "y": [2], "z": 3}, "b": {"c": 1}} == config.merge(base, over)
@@ -119,6 +119,6 @@ def test_merge_lays_tables_together_and_replaces_all_else() -> None:
     ("written", "expected"),
     [({}, 3), (None, 3), ("[log.file]\nmax-backups = 30\n", 30), ({"log": {"file": {"max-backups": 0}}}, 0)],
 )
-def test_TiDB_keeps_three_log_files_unless_told_otherwise(written: Json | str | None, expected: int) -> None:
+def test_tidb_keeps_three_log_files_by_default(written: Json | str | None, expected: int) -> None:
     tc = cluster(minimal(tidb={"config": written}))
     assert {"log": {"file": {"max-backups": expected}}} == component(tc, "tidb").config_tables()

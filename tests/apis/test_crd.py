@@ -29,7 +29,7 @@ def specified() -> str:
 
 
 @KINDS
-def test_schema_is_that_of_the_field_tree_path_by_path(kind: crd.Kind) -> None:
+def test_the_schema_equals_the_field_tree_path_by_path(kind: crd.Kind) -> None:
     expected = tree_schema(kind.name.lower())["properties"]
     actual = crd.schema(kind.model)["properties"]
     for field in OURS.get(kind.name, ()):
@@ -39,7 +39,7 @@ def test_schema_is_that_of_the_field_tree_path_by_path(kind: crd.Kind) -> None:
 
 
 @KINDS
-def test_top_level_demands_metadata_and_spec(kind: crd.Kind) -> None:
+def test_the_schema_requires_metadata_and_spec(kind: crd.Kind) -> None:
     schema = crd.schema(kind.model)
     assert ["metadata", "spec"] == schema["required"]
     assert {"apiVersion", "kind", "metadata", "spec", "status"} == set(schema["properties"])
@@ -47,7 +47,7 @@ def test_top_level_demands_metadata_and_spec(kind: crd.Kind) -> None:
 
 
 @KINDS
-def test_columns_are_those_of_v1_6_and_ours_come_after_them(kind: crd.Kind) -> None:
+def test_the_columns_of_v1_6_come_before_the_operators_own(kind: crd.Kind) -> None:
     rows = specified().partition(f"### {kind.name}\n")[2].partition("\n### ")[0].splitlines()[2:]
     expected = [cells(row)[1:] for row in rows if row]
     columns = crd.definition(kind)["spec"]["versions"][0]["additionalPrinterColumns"]
@@ -93,7 +93,7 @@ def test_status_subresource_can_be_left_out() -> None:
 @pytest.mark.parametrize(
     "kind", [crd.BACKUP, crd.RESTORE, crd.BACKUP_SCHEDULE, crd.COMPACT_BACKUP], ids=lambda kind: kind.name
 )
-def test_what_jobs_write_has_no_status_subresource_as_in_v1_6(kind: crd.Kind) -> None:
+def test_kinds_that_jobs_write_have_no_status_subresource_as_in_v1_6(kind: crd.Kind) -> None:
     assert "subresources" not in crd.definition(kind)["spec"]["versions"][0]
 
 
@@ -112,7 +112,7 @@ def test_rendered_file_reads_back_as_the_definition(kind: crd.Kind) -> None:
 
 
 @KINDS
-def test_no_rule_needs_CEL(kind: crd.Kind) -> None:
+def test_no_schema_uses_cel_rules(kind: crd.Kind) -> None:
     assert "x-kubernetes-validations" not in crd.render(crd.definition(kind))
 
 

@@ -33,12 +33,12 @@ def times(text: str, start: str, count: int = 3) -> list[str]:
     ],
 )
 @pytest.mark.rule("backup-5")
-def test_every_notation_of_v1_6_is_read(text: str, expected: list[str]) -> None:
+def test_reads_every_notation_of_v1_6(text: str, expected: list[str]) -> None:
     assert expected == times(text, "2026-01-01T00:00:00Z")
 
 
 @pytest.mark.rule("backup-5")
-def test_where_day_and_weekday_are_restricted_either_is_enough() -> None:
+def test_if_day_and_weekday_are_restricted_either_may_match() -> None:
     """In v1.6 a step is a restriction, in Debian's cron it is none."""
     assert ["2026-01-13 00:00", "2026-01-15 00:00", "2026-01-20 00:00"] == times("0 0 15 * 2", "2026-01-10T00:00:00Z")
     assert ["2026-01-05 00:00", "2026-01-07 00:00", "2026-01-09 00:00"] == times("0 0 */2 * 6", "2026-01-03T00:00:00Z")
@@ -46,7 +46,7 @@ def test_where_day_and_weekday_are_restricted_either_is_enough() -> None:
 
 
 @pytest.mark.rule("backup-5")
-def test_a_time_that_summer_time_leaves_out_comes_right_after_it() -> None:
+def test_a_time_that_summer_time_skips_runs_right_after_the_gap() -> None:
     """v1.6 makes no backup on that day."""
     berlin = "CRON_TZ=Europe/Berlin 30 2 * * *"
     assert ["2026-03-28 01:30", "2026-03-29 01:00", "2026-03-30 00:30"] == times(berlin, "2026-03-28T00:00:00Z")
@@ -54,25 +54,25 @@ def test_a_time_that_summer_time_leaves_out_comes_right_after_it() -> None:
 
 @pytest.mark.parametrize("start", ["2026-10-24T23:50:00Z", "2026-10-25T00:00:00Z"])
 @pytest.mark.rule("backup-5")
-def test_a_time_that_comes_twice_counts_once(start: str) -> None:
+def test_a_time_that_occurs_twice_counts_once(start: str) -> None:
     """v1.6 makes two backups on that day."""
     berlin = "CRON_TZ=Europe/Berlin 30 2 * * *"
     assert ["2026-10-25 00:30", "2026-10-26 01:30"] == times(berlin, start, 2)
 
 
 @pytest.mark.rule("backup-5")
-def test_between_the_two_the_next_is_tomorrow() -> None:
+def test_between_the_two_occurrences_the_next_time_is_tomorrow() -> None:
     assert ["2026-10-26 01:30"] == times("CRON_TZ=Europe/Berlin 30 2 * * *", "2026-10-25T01:10:00Z", 1)
 
 
 @pytest.mark.rule("backup-5")
-def test_hours_go_on_through_a_change_of_the_clock() -> None:
+def test_an_hourly_schedule_runs_every_hour_through_a_clock_change() -> None:
     found = times("CRON_TZ=Europe/Berlin 0 * * * *", "2026-10-24T23:30:00Z", 4)
     assert ["2026-10-25 00:00", "2026-10-25 01:00", "2026-10-25 02:00", "2026-10-25 03:00"] == found
 
 
 @pytest.mark.rule("backup-5")
-def test_every_so_often_counts_from_the_beginning() -> None:
+def test_an_interval_counts_from_the_start() -> None:
     schedule = parse("@every 1h30m", START)
     assert [START + timedelta(hours=3), START + timedelta(hours=4.5)] == list(
         islice(schedule.after(START + timedelta(hours=1.5)), 2)
@@ -91,15 +91,13 @@ def test_every_so_often_counts_from_the_beginning() -> None:
     ],
 )
 @pytest.mark.rule("backup-5")
-def test_the_latest_time_is_found_however_long_nobody_looked(
-    text: str, days: float, expected: timedelta | None
-) -> None:
+def test_finds_the_latest_due_time_after_any_pause(text: str, days: float, expected: timedelta | None) -> None:
     found = parse(text, START).latest(START, START + timedelta(days=days))
     assert expected == (found and found - START)
 
 
 @pytest.mark.rule("backup-5")
-def test_looking_for_the_latest_time_of_many_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finds_the_latest_of_many_times_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[datetime] = []
     after = Schedule.after
 
@@ -114,7 +112,7 @@ def test_looking_for_the_latest_time_of_many_is_quick(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.rule("backup-5")
-def test_the_zone_of_the_process_is_meant_where_none_is_named() -> None:
+def test_a_schedule_without_a_zone_uses_the_process_zone() -> None:
     def hour(usual: str) -> int:
         found = parse("0 3 * * *", START, usual).next(START)
         assert found
@@ -142,7 +140,7 @@ def test_the_zone_of_the_process_is_meant_where_none_is_named() -> None:
     ],
 )
 @pytest.mark.rule("backup-5")
-def test_what_names_no_times_is_told(text: str, expected: str) -> None:
+def test_refuses_a_schedule_that_names_no_times(text: str, expected: str) -> None:
     with pytest.raises(BadSchedule) as raised:
         parse(text)
     assert str(raised.value).startswith(expected)

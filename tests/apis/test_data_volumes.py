@@ -23,7 +23,7 @@ _PD = {COMPONENT_LABEL: "pd"}
         ("", {}, []),
     ],
 )
-def test_a_claim_tells_its_clusters_by_pod_or_by_name(
+def test_finds_the_clusters_of_a_claim_by_pod_label_or_name(
     name: str, labels: Mapping[str, str], clusters: list[str]
 ) -> None:
     assert clusters == clusters_of_claim(name, labels)

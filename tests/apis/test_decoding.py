@@ -34,12 +34,12 @@ def test_null_is_absent_at_any_depth() -> None:
 
 
 @pytest.mark.parametrize("affinity", [None, {"podAffinity": None}, {"x": "null"}])
-def test_text_is_decoded_as_a_tree_is(affinity: Json | None) -> None:
+def test_text_and_trees_decode_alike(affinity: Json | None) -> None:
     given = tree(minimal(pd={"affinity": affinity}))
     assert decode(given, TidbCluster) == decode_json(msgspec.json.encode(given), TidbCluster)
 
 
-def test_given_tree_stays_as_it_is() -> None:
+def test_decoding_does_not_change_the_given_tree() -> None:
     given: Json = {"a": None, "b": [{"c": None}]}
     assert {"b": [{}]} == without_nulls(given)
     assert {"a": None, "b": [{"c": None}]} == given
@@ -88,13 +88,13 @@ def test_given_tree_stays_as_it_is() -> None:
         ),
     ],
 )
-def test_misfit_names_field_value_and_way_out(spec: Json, message: str) -> None:
+def test_a_misfit_names_field_value_and_way_out(spec: Json, message: str) -> None:
     with pytest.raises(InvalidField) as caught:
         decode(tree(spec), TidbCluster)
     assert message == str(caught.value)
 
 
-def test_all_misfits_are_named_at_once() -> None:
+def test_names_all_misfits_at_once() -> None:
     with pytest.raises(InvalidField) as caught:
         decode(tree({"pd": {"replicas": "three"}, "tikv": {"replicas": [1]}, "tidb": {"replicas": True}}), TidbCluster)
     assert "; ".join(
@@ -103,13 +103,13 @@ def test_all_misfits_are_named_at_once() -> None:
     ) == str(caught.value)
 
 
-def test_only_the_first_of_many_misfits_are_named() -> None:
+def test_names_only_the_first_of_many_misfits() -> None:
     with pytest.raises(InvalidField) as caught:
         decode(tree({"pd": {"replicas": 1, "env": [1] * 1000}}), TidbCluster)
     assert [f"spec.pd.env[{index}]" for index in range(10)] == [each.field for each in caught.value.problems]
 
 
-def test_every_misfit_is_found_as_msgspec_finds_it() -> None:
+def test_finds_every_misfit_that_msgspec_finds() -> None:
     for path, value in [
         ("spec.pd.env", [1]),
         ("spec.pd.affinity", "x"),
@@ -136,14 +136,14 @@ def test_long_values_are_shortened_in_messages() -> None:
 
 
 @pytest.mark.parametrize("levels", [66, 5000])
-def test_refuses_a_tree_that_is_nested_beyond_any_use(levels: int) -> None:
+def test_refuses_a_tree_that_is_nested_too_deeply(levels: int) -> None:
     config = b'{"a":' * levels + b"1" + b"}" * levels
     raw = b'{"metadata":{"name":"a"},"spec":{"pd":{"replicas":1,"config":' + config + b"}}}"
     with pytest.raises(InvalidField, match="nested"):
         decode_json(raw, TidbCluster)
 
 
-def test_a_number_may_be_whole_but_not_a_text() -> None:
+def test_a_float_field_accepts_an_integer_but_no_text() -> None:
     option = decode(_backup({"snapshotsDeleteRatio": 1}), Backup).spec.clean_option
     assert option is not None
     assert 1.0 == option.snapshots_delete_ratio

@@ -55,7 +55,7 @@ def test_start_timeout_0_counts_as_30(given: Json, expected: int) -> None:
     assert expected == pd.start_timeout
 
 
-def test_what_the_user_says_stays_also_when_it_is_zero() -> None:
+def test_keeps_the_users_values_even_if_they_are_zero() -> None:
     spec = cluster(minimal(pd={"maxFailoverCount": 0}, tidb={"separateSlowLog": False}, pump={"replicas": 1})).spec
     assert spec.pd
     assert spec.tidb
@@ -67,7 +67,7 @@ def test_absent_components_stay_absent() -> None:
     assert [None] * 7 == [spec.pd, spec.tikv, spec.tidb, spec.tiflash, spec.ticdc, spec.tiproxy, spec.pump]
 
 
-def test_base_image_is_filled_in_only_beside_a_version() -> None:
+def test_fills_in_a_base_image_only_beside_a_version() -> None:
     parts = {"pd": "pd", "tikv": "tikv", "tidb": "tidb", "ticdc": "ticdc", "tiproxy": "tiproxy", "pump": "tidb-binlog"}
     written = {name: {"replicas": 1, "baseImage": ""} for name in parts}
     versioned, unversioned = cluster({"version": "v1", **written}).spec, cluster({**written}).spec
@@ -77,7 +77,7 @@ def test_base_image_is_filled_in_only_beside_a_version() -> None:
 
 
 @pytest.mark.parametrize(("name", "item"), golden_clusters())
-def test_input_is_left_alone_and_defaulting_twice_changes_nothing(name: str, item: Json) -> None:
+def test_defaulting_is_idempotent_and_does_not_change_its_input(name: str, item: Json) -> None:
     tc = decode(item, TidbCluster)
     before = encode(tc)
     once = with_defaults(tc)

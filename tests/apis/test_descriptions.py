@@ -29,23 +29,23 @@ def test_every_field_of_a_spec_is_described_in_a_sentence(kind: crd.Kind) -> Non
     assert [] == [path for path, text in texts.items() if text.startswith("`") or ".md" in text]
 
 
-def test_a_component_is_described_by_its_model() -> None:
+def test_the_description_of_a_component_comes_from_its_model() -> None:
     assert "The placement driver, which keeps the cluster's metadata and a quorum." == _spec()["spec.pd"]["description"]
 
 
-def test_the_same_name_may_mean_something_else() -> None:
+def test_one_field_name_may_have_different_descriptions() -> None:
     fields = _spec()
     assert "Labels of the pods." == fields["spec.tidb.labels"]["description"]
     assert "Labels of the Service." == fields["spec.tidb.service.labels"]["description"]
     assert "The name of the TidbCluster." == _spec(crd.RESTORE)["spec.br.cluster"]["description"]
 
 
-def test_a_field_of_a_base_is_described_alike_in_all_kinds() -> None:
+def test_an_inherited_field_has_the_same_description_in_all_kinds() -> None:
     kinds = (crd.BACKUP, crd.RESTORE, crd.COMPACT_BACKUP)
     assert 1 == len({_spec(kind)["spec.resources"]["description"] for kind in kinds})
 
 
-def test_there_is_no_sentence_on_what_does_not_exist() -> None:
+def test_every_description_belongs_to_an_existing_field() -> None:
     names = {path.rpartition(".")[2] for kind in crd.KINDS for path in _spec(kind)} | {"spec", "status"}
     known = {name.rpartition(".")[2] for name in descriptions._TEXTS}
     assert set() == known - names

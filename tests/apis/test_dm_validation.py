@@ -23,7 +23,7 @@ def problems(dc: DMCluster) -> list[str]:
 
 
 @pytest.mark.rule("2.2")
-def test_what_is_left_open() -> None:
+def test_absent_fields_have_defaults() -> None:
     dc = dm()
     assert ("IfNotPresent", False, "Retain") == (
         dc.spec.image_pull_policy,
@@ -46,7 +46,7 @@ def test_DM_v1_is_refused(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["v2.0.0", "nightly", "latest", "v8.5.2-patch", "7f3a9c1"])
 @pytest.mark.rule("3.5")
-def test_what_is_newer_or_no_number_passes(version: str) -> None:
+def test_accepts_newer_and_non_numeric_versions(version: str) -> None:
     assert [] == problems(dm(version=version))
 
 
@@ -69,7 +69,7 @@ def test_what_is_newer_or_no_number_passes(version: str) -> None:
     ids=str,
 )
 @pytest.mark.rule("3.2")
-def test_what_cannot_work_is_named_by_field(spec: dict[str, Any], field: str) -> None:
+def test_names_the_field_of_a_setting_that_cannot_work(spec: dict[str, Any], field: str) -> None:
     found = problems(dm(**spec))
     assert [] != found
     assert all(each.endswith(field) for each in found)
@@ -78,6 +78,6 @@ def test_what_cannot_work_is_named_by_field(spec: dict[str, Any], field: str) ->
 @pytest.mark.parametrize("name", ["dm-master", "dm-worker"])
 @pytest.mark.parametrize("text", ["", "{}", '["1"]', "[1.5]"])
 @pytest.mark.rule("defaults-and-validation-3.1")
-def test_delete_slots_are_a_list_of_ordinals(name: str, text: str) -> None:
+def test_refuses_delete_slots_that_are_no_list_of_ordinals(name: str, text: str) -> None:
     key = f"{name}.tidb.pingcap.com/delete-slots"
     assert [f'metadata.annotations["{key}"]'] == problems(dm({key: text}))

@@ -10,7 +10,7 @@ from tests.apis.clusters import cluster, minimal
 @pytest.mark.parametrize(
     ("labels", "name"), [({}, "basic"), ({"app.kubernetes.io/instance": "legacy"}, "legacy"), ({"other": "x"}, "basic")]
 )
-def test_instance_name_is_the_own_label_else_the_name(labels: dict[str, str], name: str) -> None:
+def test_the_instance_name_is_the_clusters_label_or_its_name(labels: dict[str, str], name: str) -> None:
     assert name == instance_name(cluster(minimal(), labels=labels))
 
 
@@ -20,5 +20,5 @@ def test_scheme_follows_the_tls_of_the_cluster(tls: Json | None, expected: str) 
 
 
 @pytest.mark.parametrize(("reference", "expected"), [(None, False), ({"name": ""}, False), ({"name": "a"}, True)])
-def test_heterogeneous_is_what_names_another_cluster(reference: Json | None, expected: bool) -> None:
+def test_a_cluster_that_names_another_one_is_heterogeneous(reference: Json | None, expected: bool) -> None:
     assert expected == is_heterogeneous(cluster({**minimal(), "cluster": reference}))

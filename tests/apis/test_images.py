@@ -19,7 +19,7 @@ from tests.apis.clusters import cluster, minimal
         ("pd", ("pd", "", "")),
     ],
 )
-def test_reference_is_taken_apart_and_put_together(image: str, parts: tuple[str, str, str]) -> None:
+def test_an_image_reference_survives_parsing_and_printing(image: str, parts: tuple[str, str, str]) -> None:
     reference = images.parse(image)
     assert parts == (reference.repository, reference.tag, reference.digest)
     assert image == str(reference)
@@ -43,7 +43,7 @@ def test_version_replaces_the_tag(base: str, version: str, image: str) -> None:
 @pytest.mark.parametrize(
     ("image", "version"), [("pd:v1", "v1"), ("registry:5000/pd", "latest"), ("pd@sha256:abc", "latest"), ("", "latest")]
 )
-def test_version_is_the_tag(image: str, version: str) -> None:
+def test_the_version_of_an_image_is_its_tag(image: str, version: str) -> None:
     assert version == images.version_of(image)
 
 
@@ -55,7 +55,7 @@ def test_versions_are_ordered_by_number_without_suffix() -> None:
 
 @pytest.mark.parametrize("version", ["latest", "nightly", "master", "nightly-20240101", "feature/x", "", "sha-1f"])
 @pytest.mark.rule("F25", "#5173")
-def test_what_is_no_number_is_newest(version: str) -> None:
+def test_a_non_numeric_version_is_the_newest(version: str) -> None:
     assert images.at_least(version, "v99.0.0")
 
 
@@ -76,13 +76,13 @@ def test_image_of_a_component(spec: Json, image: str) -> None:
     assert image == component(cluster(spec), "pd").image
 
 
-def test_pd_microservice_without_an_image_runs_that_of_pd() -> None:
+def test_a_pd_microservice_without_an_image_runs_pds_image() -> None:
     pdms = [{"name": "tso", "replicas": 1, "baseImage": ""}, {"name": "scheduling", "replicas": 1, "version": "v9"}]
     tc = cluster({"pd": {"replicas": 1, "baseImage": "mirror/pd"}, "pdms": pdms})
     assert ["mirror/pd", "pingcap/pd:v9"] == [component(tc, name).image for name in ("tso", "scheduling")]
 
 
-def test_null_base_image_of_a_pd_microservice_is_its_default() -> None:
+def test_a_null_base_image_of_a_pd_microservice_means_its_default() -> None:
     tc = cluster({"version": "v1", "pdms": [{"name": "tso", "replicas": 1, "baseImage": None}]})
     assert "pingcap/pd:v1" == component(tc, "tso").image
 

@@ -49,7 +49,7 @@ def observed(cluster_name: str, namespace: str, file: str) -> Running:
 
 
 @pytest.mark.parametrize(("name", "item"), golden_clusters())
-def test_clusters_recorded_from_v1_6_are_taken_over_without_a_complaint(name: str, item: Json) -> None:
+def test_accepts_running_clusters_recorded_from_v1_6(name: str, item: Json) -> None:
     file, cluster_name = name.split("/")
     running = observed(cluster_name, item["metadata"]["namespace"], file)
     assert cluster_name == running.instance
@@ -61,11 +61,11 @@ def test_clusters_recorded_from_v1_6_are_taken_over_without_a_complaint(name: st
     assert [] == immutability(tc, running)
 
 
-def test_what_runs_unchanged_is_no_problem() -> None:
+def test_accepts_an_unchanged_running_cluster() -> None:
     assert [] == fields(minimal(**KEPT))
 
 
-def test_instance_label_is_that_of_the_running_selectors() -> None:
+def test_the_instance_label_must_match_the_running_selectors() -> None:
     label = {"app.kubernetes.io/instance": "other"}
     field = 'metadata.labels["app.kubernetes.io/instance"]'
     assert [field] == fields(minimal(**KEPT), labels=label)
@@ -75,7 +75,7 @@ def test_instance_label_is_that_of_the_running_selectors() -> None:
 
 @pytest.mark.parametrize("wanted", [True, False])
 @pytest.mark.rule("R25")
-def test_tls_changes_only_where_a_single_pd_runs(wanted: bool) -> None:
+def test_tls_may_change_only_while_a_single_pd_runs(wanted: bool) -> None:
     spec, known = minimal(tlsCluster={"enabled": wanted}, **KEPT), {"clusterID": "7"}
     other = replace(RUNNING, pd_replicas=3, pd_tls=not wanted)
 
@@ -110,13 +110,13 @@ def test_tls_changes_only_where_a_single_pd_runs(wanted: bool) -> None:
         ("not toml", []),
     ],
 )
-def test_scheduling_of_a_running_pd_is_changed_through_pd(written: Json | str, expected: list[str]) -> None:
+def test_refuses_scheduling_settings_that_must_be_changed_through_pd(written: Json | str, expected: list[str]) -> None:
     found = fields(minimal(**{**KEPT, "pd": {"config": written}}))
     assert [f"spec.pd.config.{section}" for section in expected] == found
 
 
 @pytest.mark.rule("defaults-and-validation-7")
-def test_what_v1_6_left_out_of_the_file_is_heeded_once_it_is_there() -> None:
+def test_a_setting_that_v1_6_dropped_counts_once_it_is_in_the_running_file() -> None:
     """It has dropped what its schema does not know: a manifest that is applied anew brings that back."""
     new = {"max-store-preparing-time": "48h"}
     written: Json = {"schedule": {"leader-schedule-limit": 4} | new}
@@ -129,7 +129,7 @@ def test_what_v1_6_left_out_of_the_file_is_heeded_once_it_is_there() -> None:
 
 
 @pytest.mark.parametrize(("names", "expected"), [(["a"], 0), (["a", "b"], 1), (["x", "y"], 0)])
-def test_pd_gets_one_allowed_name_unless_it_runs_with_more(names: list[str], expected: int) -> None:
+def test_refuses_a_second_allowed_name_unless_pd_already_runs_with_it(names: list[str], expected: int) -> None:
     running = replace(RUNNING, configs={"pd": {"security": {"cert-allowed-cn": ["x", "y"]}}})
     found = fields(minimal(pd={"config": {"security": {"cert-allowed-cn": names}}}), running)
     assert ["spec.pd.config.security.cert-allowed-cn"] * expected == found
@@ -138,26 +138,26 @@ def test_pd_gets_one_allowed_name_unless_it_runs_with_more(names: list[str], exp
 @pytest.mark.parametrize(
     ("in_use", "wanted", "refused"), [("", "b", True), ("a", "b", True), ("a", "a", False), ("a", None, False)]
 )
-def test_bootstrap_sql_may_only_go_away(in_use: str, wanted: str | None, refused: bool) -> None:
+def test_bootstrap_sql_may_only_be_removed(in_use: str, wanted: str | None, refused: bool) -> None:
     spec = minimal(**KEPT, tidb={"bootstrapSQLConfigMapName": wanted})
     expected = ["spec.tidb.bootstrapSQLConfigMapName"] if refused else []
     assert expected == fields(spec, replace(RUNNING, bootstrap_sql=in_use))
 
 
-def test_bootstrap_sql_is_free_before_tidb_runs() -> None:
+def test_bootstrap_sql_may_be_set_before_tidb_runs() -> None:
     spec = minimal(**KEPT, tidb={"bootstrapSQLConfigMapName": "a"})
     images = {name: image for name, image in RUNNING.images.items() if name != "tidb"}
     assert [] == fields(spec, replace(RUNNING, images=images))
 
 
-def test_version_can_not_be_emptied_but_may_move_to_the_components() -> None:
+def test_the_version_may_move_to_the_components_but_not_vanish() -> None:
     assert ["spec.version"] * 3 == fields({**minimal(**KEPT), "version": ""})
     moved = {name: {**KEPT.get(name, {}), "version": "v8.5.2"} for name in ("pd", "tikv", "tidb")}
     assert [] == fields({**minimal(**moved), "version": ""})
     assert ["spec.tidb.version"] == fields(minimal(**KEPT, tidb={"version": ""}))
 
 
-def test_base_image_can_be_emptied_where_the_deprecated_image_says_what_runs() -> None:
+def test_a_base_image_may_vanish_only_if_the_deprecated_image_replaces_it() -> None:
     emptied = {"baseImage": "", "image": "pingcap/pd:v8.5.2"}
     spec = minimal(**{**KEPT, "pd": {**KEPT["pd"], **emptied}})
     versioned = {name: {**part, "version": "v8.5.2"} for name, part in spec.items() if name in ("tikv", "tidb")}
@@ -172,7 +172,7 @@ def test_base_image_can_be_emptied_where_the_deprecated_image_says_what_runs() -
         assert problems == fields({**spec, **versioned, "version": ""})
 
 
-def test_configuration_can_not_vanish_while_it_says_something() -> None:
+def test_refuses_to_remove_a_configuration_with_user_settings() -> None:
     spec = minimal(**KEPT, tidb={"config": None})
     assert [] == fields(spec)
     by_the_operator = {"log": {"file": {"max-backups": 3}}, "security": {"cluster-ssl-ca": "x"}}
@@ -183,7 +183,7 @@ def test_configuration_can_not_vanish_while_it_says_something() -> None:
     assert [] == fields(minimal(**KEPT, tidb={"config": {}}), running)
 
 
-def test_running_text_that_is_not_toml_is_not_compared() -> None:
+def test_ignores_a_running_configuration_that_is_not_toml() -> None:
     assert {"tikv": {}} == observe({}, {"pd": "= 1", "tikv": ""}).configs
 
 
@@ -218,11 +218,11 @@ IMAGES: Json = {name: {"image": f"pingcap/{name}:v6.5.0"} for name in ("pd", "ti
         ({"tiflash": {"replicas": 1, "storageClaims": [], "image": "x"}}, ["spec.tiflash.image"]),
     ],
 )
-def test_new_clusters_name_version_and_image_properly(spec: Json, expected: list[str]) -> None:
+def test_a_new_cluster_needs_a_version_and_an_image(spec: Json, expected: list[str]) -> None:
     assert expected == fields(spec, NOTHING)
 
 
-def test_rules_of_creation_end_with_the_creation() -> None:
+def test_creation_rules_do_not_apply_to_existing_clusters() -> None:
     spec = {**minimal(), "version": ""}
     assert [] == immutability(cluster(spec, status={"clusterID": "7"}), NOTHING)
 
@@ -240,7 +240,7 @@ def test_rules_of_creation_end_with_the_creation() -> None:
     ],
 )
 @pytest.mark.rule("4.1")
-def test_the_domain_stays_once_pd_is_bootstrapped(
+def test_the_domain_may_not_change_after_pd_is_bootstrapped(
     expected: list[str], wanted: str, domains: set[str], cluster_id: str
 ) -> None:
     tc = cluster({"clusterDomain": wanted})

@@ -43,12 +43,12 @@ def due(phase: str = "", commit: str = "100", status: Json | None = None, **spec
     ],
 )
 @pytest.mark.rule("backup-3.8")
-def test_the_command_follows_from_spec_and_phase(phase: str, spec: Json, command: str) -> None:
+def test_the_due_command_follows_from_spec_and_phase(phase: str, spec: Json, command: str) -> None:
     assert command == due(phase, **spec)
 
 
 @pytest.mark.rule("backup-3.8")
-def test_a_log_begins_before_it_is_paused_or_stopped() -> None:
+def test_a_log_backup_starts_before_it_is_paused_or_stopped() -> None:
     """v1.6 waits for ever for one to begin whose spec says from the first that it is paused."""
     assert START == due(commit="", logSubcommand="log-pause")
     running = {"logSubCommandStatuses": {START: {"phase": "Running"}}}
@@ -58,7 +58,7 @@ def test_a_log_begins_before_it_is_paused_or_stopped() -> None:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_what_was_truncated_is_not_due_again() -> None:
+def test_a_finished_truncation_is_not_due_again() -> None:
     done = {"logSubCommandStatuses": {TRUNCATE: {"phase": "Complete", "logTruncatingUntil": "200"}}}
     assert START == due("Running", status=done, logTruncateUntil="200")
     assert START == due("Running", status={"logSuccessTruncateUntil": "200"}, logTruncateUntil="200")
@@ -78,7 +78,7 @@ def test_what_was_truncated_is_not_due_again() -> None:
     ],
 )
 @pytest.mark.rule("backup-3.8")
-def test_in_sync(command: str, status: Json, *, expected: bool) -> None:
+def test_is_in_sync_once_the_commands_status_is_final(command: str, status: Json, *, expected: bool) -> None:
     assert expected is log_backups.is_in_sync(command, status)
 
 
@@ -87,7 +87,7 @@ def written(status: Json, command: str, kind: str, **fields: Any) -> Json:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_the_whole_status_follows_the_start_until_it_is_complete() -> None:
+def test_the_start_command_sets_the_overall_phase_until_it_is_complete() -> None:
     status: Json = {}
     for kind in ("Scheduled", "Prepare", "Running"):
         status = written(status, START, kind)
@@ -106,7 +106,7 @@ def test_the_whole_status_follows_the_start_until_it_is_complete() -> None:
     [(STOP, "Stopped", {"timeCompleted": AT}), (PAUSE, "Paused", {}), (RESUME, "Running", {}), (TRUNCATE, "Old", {})],
 )
 @pytest.mark.rule("backup-3.8")
-def test_others_count_when_they_are_complete(command: str, phase: str, kept: Json) -> None:
+def test_other_commands_set_the_overall_phase_only_when_complete(command: str, phase: str, kept: Json) -> None:
     for kind in ("Scheduled", "Prepare", "Running", "Failed"):
         found = written({"phase": "Old"}, command, kind, timeStarted=AT)
         assert {"phase", "logSubCommandStatuses"} == found.keys()
@@ -117,7 +117,7 @@ def test_others_count_when_they_are_complete(command: str, phase: str, kept: Jso
 
 
 @pytest.mark.rule("backup-3.8")
-def test_truncation_tells_how_far_it_came() -> None:
+def test_a_truncation_records_its_progress() -> None:
     found = written({"phase": "Running"}, TRUNCATE, "Scheduled", logTruncatingUntil="200")
     assert "200" == found["logSubCommandStatuses"][TRUNCATE]["logTruncatingUntil"]
     assert {} == log_backups.entry(found, TRUNCATE, "300")

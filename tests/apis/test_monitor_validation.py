@@ -88,7 +88,7 @@ def write(**endpoint: Any) -> Json:
     ],
 )
 @pytest.mark.rule("defaults-and-validation-3.4")
-def test_what_is_wrong_is_named(spec: Json, field: str) -> None:
+def test_names_the_field_of_each_mistake(spec: Json, field: str) -> None:
     problems = validate_monitor(monitor(**spec))
     assert [field] == [each.field for each in problems]
     assert all(each.message for each in problems)
@@ -109,11 +109,11 @@ def test_what_is_wrong_is_named(spec: Json, field: str) -> None:
     ],
 )
 @pytest.mark.rule("defaults-and-validation-3.4")
-def test_what_v1_6_takes_is_taken(spec: Json) -> None:
+def test_accepts_monitors_that_v1_6_accepts(spec: Json) -> None:
     assert [] == validate_monitor(monitor(**spec))
 
 
-def test_annotations_of_ours_are_checked_as_well() -> None:
+def test_checks_the_operators_annotations() -> None:
     assert [] == validate_monitor(monitor({CLUSTER_SELECTOR: "team=a, stage=prod"}, clusters=None))
     (problem,) = validate_monitor(monitor({CLUSTER_SELECTOR: "team in (a)"}))
     assert CLUSTER_SELECTOR in problem.field
@@ -124,18 +124,18 @@ def test_annotations_of_ours_are_checked_as_well() -> None:
 
 
 @pytest.mark.parametrize(("text", "labels"), [("*", {}), ("a=b", {"a": "b"}), (" a=b , c= ", {"a": "b", "c": ""})])
-def test_a_selector_is_labels_and_their_values(text: str, labels: Json) -> None:
+def test_parses_a_selector_of_labels_and_values(text: str, labels: Json) -> None:
     assert labels == labels_selected_by(text)
 
 
 @pytest.mark.parametrize("text", ["", "a", "=b", "a=b,", "a,b=c"])
-def test_what_is_no_selector_is_refused(text: str) -> None:
+def test_refuses_an_invalid_selector(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         labels_selected_by(text)
 
 
 @pytest.mark.rule("defaults-and-validation-2.4")
-def test_what_is_left_open_is_filled_in() -> None:
+def test_absent_fields_have_defaults() -> None:
     spec = monitor(dm={"clusters": [{"name": "dm"}], "initializer": CONTAINERS["initializer"]}).spec
     assert ["ns"] == [each.namespace for each in spec.clusters]
     assert spec.dm
@@ -146,12 +146,12 @@ def test_what_is_left_open_is_filled_in() -> None:
 
 
 @pytest.mark.parametrize("part", ["prometheus", "reloader", "initializer"])
-def test_what_is_required_is_named(part: str) -> None:
+def test_names_a_missing_required_part(part: str) -> None:
     with pytest.raises(InvalidField, match=f"spec.{part}: is required"):
         monitor(**{part: None})
 
 
-def test_how_many_replicas_and_shards_there_may_be_is_for_the_user_to_say() -> None:
+def test_an_annotation_raises_the_maximum_of_replicas_and_shards() -> None:
     assert [] == validate_monitor(monitor({MAX_REPLICAS: "2000"}, replicas=2000, shards=2000))
     (problem,) = validate_monitor(monitor(replicas=2000))
     told = "spec.replicas: 2000: must be at most 1000; if so many are meant, annotate the TidbMonitor with "

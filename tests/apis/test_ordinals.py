@@ -20,13 +20,13 @@ from tests.apis.clusters import cluster, minimal
         ({5}, [0, 1, 2]),
     ],
 )
-def test_slots_below_the_count_are_skipped(slots: set[int], expected: list[int]) -> None:
+def test_skips_delete_slots(slots: set[int], expected: list[int]) -> None:
     assert expected == ordinals(3, slots)
 
 
 @pytest.mark.slow
 @given(st.integers(0, 20), st.sets(st.integers(0, 40)))
-def test_there_are_always_as_many_ordinals_as_replicas_and_none_is_a_slot(replicas: int, slots: set[int]) -> None:
+def test_returns_as_many_ordinals_as_replicas_and_no_slot(replicas: int, slots: set[int]) -> None:
     result = ordinals(replicas, slots)
     assert replicas == len(result)
     assert not slots & set(result)
@@ -39,7 +39,7 @@ def test_slots_are_a_json_list(text: str, slots: set[int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '["1"]', "[1.5]", "[-1]", "[2147483648]", "[true]", "1"])
-def test_what_is_no_list_of_ordinals_is_refused(text: str) -> None:
+def test_refuses_slots_that_are_no_list_of_ordinals(text: str) -> None:
     with pytest.raises(ValueError, match=r"must be"):
         parse_slots(text)
 

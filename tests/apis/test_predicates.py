@@ -67,7 +67,7 @@ def test_peers_count_towards_the_quorum_of_pd() -> None:
     assert not predicates.is_available(with_status(pd=pd_status(True, True, False, peerMembers=unwell)), "pd")
 
 
-def test_pd_elsewhere_counts_as_available_and_pd_without_replicas_does_not() -> None:
+def test_an_external_pd_counts_as_available_and_pd_without_replicas_does_not() -> None:
     assert predicates.is_available(cluster({"version": "v1"}), "pd")
     assert not predicates.is_available(cluster(minimal(pd={"replicas": 0}), status={"pd": pd_status()}), "pd")
 
@@ -92,14 +92,14 @@ def test_tikv_is_available_with_one_store(status: Json, available: bool) -> None
     ("members", "phase", "available"),
     [(["online", "paused"], "", True), (["offline"], "", False), ([], "", False), (["online"], "Suspend", False)],
 )
-def test_pump_is_available_with_one_online(members: list[str], phase: str, available: bool) -> None:
+def test_pump_is_available_with_one_online_node(members: list[str], phase: str, available: bool) -> None:
     listed = [{"nodeId": "1", "host": "h", "state": state} for state in members]
     spec, status = minimal(pump={"replicas": 1}), {"pump": {"members": listed, "phase": phase}}
     assert available == predicates.is_available(cluster(spec, status=status), "pump")
     assert predicates.is_available(cluster(minimal(), status=status), "pump")
 
 
-def test_ready_needs_every_member_that_is_wanted() -> None:
+def test_all_members_are_ready_only_if_every_wanted_member_is() -> None:
     assert predicates.all_members_ready(with_status(pd=pd_status(True, True, True)), "pd")
     assert not predicates.all_members_ready(with_status(pd=pd_status(True, True)), "pd")
     assert not predicates.all_members_ready(with_status(pd=pd_status(True, True, False)), "pd")
@@ -111,7 +111,7 @@ def test_ready_needs_every_member_that_is_wanted() -> None:
     assert predicates.all_members_ready(with_status(tidb=tidb), "tidb")
 
 
-def test_ready_of_the_other_components() -> None:
+def test_other_components_are_ready_with_all_their_members() -> None:
     spec = minimal(tiflash={"replicas": 1, "storageClaims": []}, ticdc={"replicas": 1}, tiproxy={"replicas": 1})
     status = {
         "tiflash": tikv_status("Up"),
@@ -125,7 +125,7 @@ def test_ready_of_the_other_components() -> None:
 
 
 @pytest.mark.rule("F7")
-def test_a_status_that_could_not_be_renewed_is_unknown() -> None:
+def test_an_unsynced_status_makes_a_component_unavailable() -> None:
     stale = with_status(pd=pd_status(True, True, True, synced=False), tikv=tikv_status("Up", "Up", "Up", synced=False))
     assert not predicates.is_available(stale, "pd")
     assert not predicates.is_available(stale, "tikv")
@@ -134,7 +134,7 @@ def test_a_status_that_could_not_be_renewed_is_unknown() -> None:
     assert ["pd"] == [name for name in ("pd", "tidb", "pump") if not predicates.is_synced(stale, name)]
 
 
-def test_phases_and_replicas() -> None:
+def test_reads_phases_and_actual_replicas() -> None:
     status = {
         "pd": pd_status(True, True, True, phase="Upgrade"),
         "pdms": {"tso": {"phase": "Scale"}},
@@ -156,7 +156,7 @@ def test_phases_and_replicas() -> None:
         ("Normal", None, True, False),
     ],
 )
-def test_suspended_is_when_the_stateful_set_is_gone(
+def test_a_component_is_suspended_once_its_stateful_set_is_gone(
     phase: str, stateful_set: Json | None, suspend: bool, expected: bool
 ) -> None:
     spec = minimal(tikv={"suspendAction": {"suspendStatefulSet": suspend}})
@@ -165,7 +165,7 @@ def test_suspended_is_when_the_stateful_set_is_gone(
 
 
 @pytest.mark.parametrize(("name", "item"), golden_clusters())
-def test_recorded_clusters_of_v1_6_serve(name: str, item: Json) -> None:
+def test_clusters_recorded_from_v1_6_are_available(name: str, item: Json) -> None:
     tc = with_defaults(decode(item, TidbCluster))
     serving = {component.name for component in components(tc) if not component.suspended}
     assert predicates.is_available(tc, "pd"), name

@@ -22,12 +22,12 @@ from apis import duration, quantity
         (7, 7),
     ],
 )
-def test_quantity_is_exact(text: str | int, value: Decimal | int) -> None:
+def test_parses_quantities_exactly(text: str | int, value: Decimal | int) -> None:
     assert value == quantity.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "10GiB", "1 Gi", "ten", "1e", "1ki", "--1", "0x1"])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_refuses_an_invalid_quantity(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity; use, for example, 10Gi"):
         quantity.parse(text)
 
@@ -40,11 +40,11 @@ def test_units_round_up() -> None:
     ("text", "seconds"),
     [("1500m", 90000), ("1h30m", 5400), ("400s", 400), ("1.5h", 5400), ("250ms", 0.25), ("0", 0), ("-1m", -60)],
 )
-def test_duration_in_seconds(text: str, seconds: float) -> None:
+def test_parses_durations_as_seconds(text: str, seconds: float) -> None:
     assert seconds == duration.seconds(text)
 
 
 @pytest.mark.parametrize("text", ["", "10", "1d", "m", "1h 30m", "ten minutes", "."])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_refuses_an_invalid_duration(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration; use, for example, 90s"):
         duration.seconds(text)

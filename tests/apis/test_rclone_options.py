@@ -19,7 +19,7 @@ from tests.apis.backups import ACCESS, S3, backup, restore
     ],
 )
 @pytest.mark.rule("backup-7.9")
-def test_options_that_mean_something_keep_it(options: list[str], copied: CopyOptions) -> None:
+def test_translates_supported_options(options: list[str], copied: CopyOptions) -> None:
     assert copied == parse(options)
 
 
@@ -36,7 +36,7 @@ def test_options_that_mean_something_keep_it(options: list[str], copied: CopyOpt
     ],
 )
 @pytest.mark.rule("backup-7.9")
-def test_every_other_option_is_refused_and_says_why(options: list[str], says: str) -> None:
+def test_refuses_every_other_option_and_says_why(options: list[str], says: str) -> None:
     with pytest.raises(UnknownOption) as raised:
         parse(options)
     assert says in str(raised.value)

@@ -67,7 +67,7 @@ _REFUSED: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("case", _REFUSED)
-def test_what_cannot_work_is_refused_by_field_before_anything_runs(case: str) -> None:
+def test_refuses_settings_that_cannot_work_in_a_new_cluster(case: str) -> None:
     spec, field = _REFUSED[case]
     assert [field] == [problem.field for problem in _problems(spec)]
 
@@ -87,7 +87,7 @@ _CONFIG = {"name": "config", "mountPath": "/x"}
     ],
 )
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_what_no_pod_can_have_together_is_refused_by_field(component: str, part: Json, field: str) -> None:
+def test_refuses_settings_that_no_pod_can_combine(component: str, part: Json, field: str) -> None:
     assert [f"spec.{component}.{field}"] == [each.field for each in _problems(minimal(**{component: part}))]
 
 
@@ -102,13 +102,13 @@ def test_mounts_of_all_volumes_of_a_pod_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("image", ["pd", "a.b:5000/x_y/pd:v1", "pingcap/pd:v8.5.2@sha256:" + "a" * 64, "[::1]:80/pd"])
-def test_what_a_runtime_reads_as_an_image_is_accepted(image: str) -> None:
+def test_accepts_image_references_that_runtimes_accept(image: str) -> None:
     container = {"name": "a", "image": image}
     assert [] == _problems(minimal(pd={"additionalContainers": [container]}))
 
 
 @pytest.mark.parametrize("zone", ["", "UTC", "Asia/Shanghai", "EST5EDT"])
-def test_time_zones_of_the_database_are_accepted(zone: str) -> None:
+def test_accepts_time_zones_of_the_database(zone: str) -> None:
     assert [] == _problems(minimal() | {"timezone": zone})
 
 
@@ -128,7 +128,7 @@ def test_the_way_out_of_too_many_replicas_is_an_annotation() -> None:
 @pytest.mark.parametrize(
     ("name", "told"), [("a.b", "has a dot"), ("a" * 48, "shorter by 1"), ("a" * 64, "is too long")]
 )
-def test_a_name_after_which_nothing_can_be_called_is_refused(name: str, told: str) -> None:
+def test_refuses_a_cluster_name_that_makes_object_names_invalid(name: str, told: str) -> None:
     problems = _problems(minimal(), name=name)
     assert "metadata.name" == problems[0].field
     assert told in problems[0].message
@@ -166,22 +166,22 @@ _RUNNING: dict[str, tuple[Json, Json]] = {
 
 
 @pytest.mark.parametrize("case", _RUNNING)
-def test_what_runs_already_is_accepted(case: str) -> None:
+def test_accepts_values_that_already_run(case: str) -> None:
     """Ratcheting: nothing is tighter than v1.6 for a cluster that runs."""
     spec, running = _RUNNING[case]
     assert [] == _problems(spec, running)
 
 
 @pytest.mark.parametrize("case", ["an image", "a time zone", "replicas"])
-def test_another_value_than_what_runs_is_refused(case: str) -> None:
+def test_refuses_a_new_value_in_a_running_cluster(case: str) -> None:
     spec, _ = _RUNNING[case]
     assert 1 == len(_problems(spec, _stateful_set("tidb")))
 
 
-def test_a_name_is_not_judged_once_the_cluster_runs() -> None:
+def test_ignores_the_name_of_a_running_cluster() -> None:
     assert [] == _problems(minimal(), status={"clusterID": "17"}, name="a.b")
 
 
-def test_replicas_that_the_status_reports_are_accepted_while_the_stateful_set_is_made_anew() -> None:
+def test_accepts_reported_replicas_while_the_stateful_set_is_recreated() -> None:
     status = {"tidb": {"statefulSet": {"replicas": 2000}}}
     assert [] == _problems(minimal(tidb={"replicas": 2000}), status=status)

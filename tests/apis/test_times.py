@@ -14,17 +14,17 @@ THREE = datetime(2026, 11, 21, 3, tzinfo=UTC)
     ["2026-11-21T03:00:00Z", "2026-11-21T03:00:00+00:00", "2026-11-21T05:00:00+02:00", "2026-11-21T03:00:00"],
     ids=["UTC", "offset of zero", "another zone", "no zone"],
 )
-def test_a_time_is_read_in_utc_whatever_its_zone(text: str) -> None:
+def test_reads_times_of_every_zone_as_utc(text: str) -> None:
     found = parse_time(text)
     assert (THREE, UTC) == (found, found.tzinfo if found else None)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+14:00"])
-def test_what_holds_no_time_is_none(text: str) -> None:
+def test_returns_none_for_an_invalid_time(text: str) -> None:
     assert parse_time(text) is None
 
 
-def test_what_was_written_can_be_read() -> None:
+def test_reads_the_times_that_it_writes() -> None:
     assert THREE == parse_time(stamp(THREE))
 
 

@@ -23,13 +23,13 @@ _TABLES: st.SearchStrategy[dict[str, Any]] = st.recursive(
 
 @pytest.mark.slow
 @given(_TABLES)
-def test_text_reads_back_as_the_same_tables(table: dict[str, Any]) -> None:
+def test_tables_survive_writing_and_reading(table: dict[str, Any]) -> None:
     assert table == toml.loads(toml.dumps(table))
 
 
 @pytest.mark.slow
 @given(_TABLES)
-def test_order_of_keys_does_not_show(table: dict[str, Any]) -> None:
+def test_the_order_of_keys_does_not_change_the_text(table: dict[str, Any]) -> None:
     assert toml.dumps(table) == toml.dumps(dict(reversed(table.items())))
 
 
@@ -69,11 +69,11 @@ def test_text_of_v1_6_is_reproduced_byte_by_byte() -> None:
         ({"d": datetime.date(2026, 1, 2)}, "d = 2026-01-02\n"),
     ],
 )
-def test_notation(table: dict[str, Any], text: str) -> None:
+def test_writes_values_in_the_notation_of_v1_6(table: dict[str, Any], text: str) -> None:
     assert text == toml.dumps(table)
 
 
-def test_value_that_TOML_does_not_know_is_refused() -> None:
+def test_refuses_a_value_that_toml_cannot_express() -> None:
     with pytest.raises(TypeError, match="object"):
         toml.dumps({"a": object()})
 
@@ -90,7 +90,7 @@ def test_value_that_TOML_does_not_know_is_refused() -> None:
     ],
 )
 @pytest.mark.rule("R22")
-def test_notations_of_the_same_are_the_same(one: str, other: str) -> None:
+def test_equal_values_in_different_notations_are_the_same(one: str, other: str) -> None:
     assert toml.same(toml.loads(one), toml.loads(other))
 
 
@@ -110,5 +110,5 @@ def test_notations_of_the_same_are_the_same(one: str, other: str) -> None:
     ],
 )
 @pytest.mark.rule("R22")
-def test_what_servers_read_otherwise_differs(one: str, other: str) -> None:
+def test_values_that_servers_read_differently_differ(one: str, other: str) -> None:
     assert not toml.same(toml.loads(one), toml.loads(other))

@@ -20,11 +20,11 @@ MAY = datetime(2024, 5, 1, 10, tzinfo=UTC)
         "2024-05-01T10:00:00.000Z",
     ],
 )
-def test_a_time_is_written_in_four_ways(text: str) -> None:
+def test_parses_all_notations_of_a_time(text: str) -> None:
     assert tso.of_time(MAY) == tso.parse(text)
 
 
-def test_nothing_is_zero() -> None:
+def test_an_empty_text_is_0() -> None:
     assert 0 == tso.parse("")
 
 
@@ -37,6 +37,6 @@ def test_a_tso_is_milliseconds_and_18_bits() -> None:
 @pytest.mark.parametrize(
     "text", ["now", "-1", "1.5", "2024-05-01", "2024-13-01 10:00:00", "2024-05-01T10:00:00", "٣", str(2**64)]
 )
-def test_what_is_none_is_told(text: str) -> None:
+def test_refuses_text_that_is_no_timestamp(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         tso.parse(text)

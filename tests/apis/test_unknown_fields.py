@@ -37,7 +37,7 @@ def _names(typo: Typo, found: list[UnknownField]) -> bool:
     return [typo.path] == [each.path for each in found] and typo.meant in proposed
 
 
-def test_names_what_is_misspelled_in_an_affinity() -> None:
+def test_names_a_misspelled_field_of_an_affinity() -> None:
     raw = shared_file("cases", _MISSPELLED).read_text(encoding="utf-8")
     required = "podAntiAffinity.requiredDuringScheduling"
     assert [
@@ -52,7 +52,7 @@ def _in_order(said: str) -> int:
     return ["pd", "tikv", "tidb"].index(said.split(".")[1])
 
 
-def test_names_the_fields_that_our_own_models_lack() -> None:
+def test_names_fields_that_the_operators_models_lack() -> None:
     body = tree(
         {
             "pvreclaimpolicy": "Retain",
@@ -94,7 +94,7 @@ def test_proposes_the_place_where_a_field_belongs(part: Json, said: str) -> None
     assert [f"spec.pd.{said}"] == [str(each) for each in unknown_fields(tree(minimal(pd=part)), TidbCluster)]
 
 
-def test_keys_that_the_user_chooses_are_no_fields() -> None:
+def test_ignores_keys_that_the_user_chooses() -> None:
     parts = {
         "config": {"any": {"key": 1}},
         "affinity": {
@@ -108,24 +108,24 @@ def test_keys_that_the_user_chooses_are_no_fields() -> None:
     assert [] == unknown_fields(tree(minimal(pd=parts, tikv=parts)), TidbCluster)
 
 
-def test_every_slip_of_some_fields_is_named() -> None:
+def test_names_every_misspelling_of_some_fields() -> None:
     assert [] == _unnamed(chain.from_iterable(map(slips, _one_of_each_type()[::8])))
 
 
 @pytest.mark.slow
-def test_every_slip_of_every_field_is_named() -> None:
+def test_names_every_misspelling_of_every_field() -> None:
     assert [] == _unnamed(chain.from_iterable(map(slips, _one_of_each_type())))
 
 
 @pytest.mark.slow
-def test_every_misplaced_field_is_named() -> None:
+def test_names_every_misplaced_field() -> None:
     assert [] == _unnamed(chain.from_iterable(map(misplaced, _one_of_each_type())))
 
 
 @pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", crd.KINDS, ids=lambda kind: kind.name)
-def test_every_slip_and_every_misplaced_field_is_named_wherever_a_type_is_embedded(kind: crd.Kind) -> None:
+def test_names_misspelled_and_misplaced_fields_of_every_embedded_type(kind: crd.Kind) -> None:
     assert [] == _unnamed(chain.from_iterable((*slips(each), *misplaced(each)) for each in holders([kind])))
 
 

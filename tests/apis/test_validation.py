@@ -50,13 +50,13 @@ def test_samples_are_valid_under_v1_6() -> None:
 
 
 @pytest.mark.parametrize("domain", ["[::1", "a b", "-a", "a..b", "a/b", "x" * 254, "a-"])
-def test_what_addresses_are_made_of_must_be_a_domain(domain: str) -> None:
+def test_parts_of_addresses_must_be_domains(domain: str) -> None:
     spec = minimal() | {"clusterDomain": domain, "cluster": {"name": "basic", "clusterDomain": domain}}
     assert ["spec.clusterDomain", "spec.cluster.clusterDomain"] == fields(spec)
 
 
 @pytest.mark.parametrize("domain", ["", "cluster.local", "Cluster.Local", "k8s_a.example.com.", "x"])
-def test_a_domain_may_be_what_resolvers_take(domain: str) -> None:
+def test_accepts_domains_that_resolvers_accept(domain: str) -> None:
     assert [] == fields(minimal() | {"clusterDomain": domain})
 
 
@@ -69,7 +69,7 @@ def test_a_domain_may_be_what_resolvers_take(domain: str) -> None:
         ({"name": "basic", "namespace": "prod"}, []),
     ],
 )
-def test_another_cluster_is_named_as_objects_are(other: Json, wrong: list[str]) -> None:
+def test_the_name_of_a_referenced_cluster_must_be_an_object_name(other: Json, wrong: list[str]) -> None:
     assert [f"spec.cluster.{field}" for field in wrong] == fields(minimal() | {"cluster": other})
 
 
@@ -129,7 +129,7 @@ def test_environment_variables_have_a_name_and_one_source(entry: Json, below: st
         {"secretKeyRef": {"name": "a.b", "key": "K_1"}},
     ],
 )
-def test_environment_variables_may_come_from_fields_of_the_pod(source: Json) -> None:
+def test_accepts_environment_variables_from_fields_of_the_pod(source: Json) -> None:
     assert [] == fields(minimal(pd={"env": [{"name": "A.b-c_", "valueFrom": source}]}))
 
 
@@ -202,7 +202,7 @@ def test_data_volumes_have_a_size_even_without_replicas(component: str) -> None:
         ({"config": {"security": 1}}, "config.security"),
     ],
 )
-def test_a_problem_of_tikv(part: Json, field: str) -> None:
+def test_reports_a_problem_of_tikv(part: Json, field: str) -> None:
     assert [f"spec.tikv.{field}"] == fields(minimal(tikv=part))
 
 
@@ -224,7 +224,7 @@ def test_a_problem_of_tikv(part: Json, field: str) -> None:
         {"dataSubDir": "a/b..c"},
     ],
 )
-def test_log_volumes_and_directories_that_work(part: Json) -> None:
+def test_accepts_log_volumes_and_directories_that_work(part: Json) -> None:
     assert [] == fields(minimal(tikv=part))
 
 
@@ -252,18 +252,18 @@ def test_log_volumes_and_directories_that_work(part: Json) -> None:
         ({"arguments": ["--status-host=$POD_IP"]}, "arguments[0]"),
     ],
 )
-def test_a_problem_of_tidb(part: Json, field: str) -> None:
+def test_reports_a_problem_of_tidb(part: Json, field: str) -> None:
     assert [f"spec.tidb.{field}"] == fields(minimal(tidb=part))
 
 
 @pytest.mark.rule("R25")
-def test_what_moves_a_server_is_refused_unless_a_flag_wins() -> None:
+def test_refuses_settings_that_move_a_server_unless_a_flag_wins() -> None:
     config = {"server": {"advertise-status-addr": "10.0.0.1:20180", "addr": "0.0.0.0:20161"}}
     assert ["spec.tikv.config.server.advertise-status-addr"] == fields(minimal(tikv={"config": config}))
 
 
 @pytest.mark.rule("R25")
-def test_settings_that_say_what_is_so_anyway_are_accepted() -> None:
+def test_accepts_settings_that_repeat_the_defaults() -> None:
     assert [] == fields(
         minimal(
             pd={"config": {"client-urls": "http://0.0.0.0:2379", "advertise-peer-urls": "", "peer-urls": None}},
@@ -276,7 +276,7 @@ def test_settings_that_say_what_is_so_anyway_are_accepted() -> None:
     )
 
 
-def test_source_ranges_may_be_ipv6_and_have_host_bits() -> None:
+def test_accepts_source_ranges_with_ipv6_or_host_bits() -> None:
     ranges = ["fd00::/8", " 10.1.2.3/8 "]
     assert [] == fields(minimal(pd={"service": {"loadBalancerSourceRanges": ranges}}, tidb={"slowLogVolumeName": ""}))
 
@@ -296,7 +296,7 @@ def test_source_ranges_may_be_ipv6_and_have_host_bits() -> None:
         ({"config": {"proxy": "["}}, "config.proxy"),
     ],
 )
-def test_a_problem_of_tiflash(part: Json, field: str) -> None:
+def test_reports_a_problem_of_tiflash(part: Json, field: str) -> None:
     assert [f"spec.tiflash.{field}"] == fields(minimal(tiflash={**TIFLASH, **part}))
 
 
@@ -313,7 +313,7 @@ def test_pd_addresses_are_http_urls(address: str) -> None:
     assert ["spec.pdAddresses[1]"] == fields({**minimal(), "pdAddresses": ["https://pd:2379", address]})
 
 
-def test_cluster_level_lists() -> None:
+def test_reports_problems_of_cluster_level_lists() -> None:
     flags = ["WaitForDnsNameIpMatch", "PreferPDAddressesOverDiscovery", "BashShebang", "NoWaitDNS", "Hurry"]
     tso = {"name": "tso", "replicas": 1}
     assert ["spec.startScriptV2FeatureFlags[4]", "spec.pdms[1].name"] == fields(
