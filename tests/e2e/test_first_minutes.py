@@ -30,7 +30,7 @@ with open(sys.argv[1], "w") as peak:
     peak.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
 sys.exit(code if code >= 0 else 128 - code)
 """
-"""Runs a command and writes the peak memory of its processes: Linux counts that of the parent for a direct child."""
+"""Runs a command and writes the peak memory of its processes. Linux counts the peak of the parent for its child."""
 _NOT_OURS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "LANG")
 
 
