@@ -108,14 +108,6 @@ def test_syncs_that_take_long_give_up_their_places() -> None:
 
     syncs.gate.set()
     _wait_for(lambda: len(syncs.finished) == len(SLOW))
-    syncs.gate.clear()
-    # the initial number of workers is left
-    for key in SLOW[:4]:
-        queue.add(key)
-    for _ in range(3):
-        assert syncs.entered.acquire(timeout=DEADLINE)
-    assert not syncs.entered.acquire(timeout=0.1)
-    syncs.gate.set()
     stop.set()
     assert running.result(DEADLINE)
     assert [] == [each.name for each in threading.enumerate() if each.name.startswith("c-")]
