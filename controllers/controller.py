@@ -146,9 +146,11 @@ class Controller:
             threading.Thread(target=self._work_slowly, name=f"{self.name}-slow-worker-{number}")
             for number in range(_SLOW_WORKERS)
         ]
-        self._threads = threads
-        for thread in threads:
-            thread.start()
+        # a stand-in drops threads that do not run, and would drop those that have not started yet
+        with self._places:
+            self._threads = threads
+            for thread in threads:
+                thread.start()
         _log.info("controller started", controller=self.name, workers=workers)
         while not stop.wait(self._clock, _STUCK_CHECK):
             self._running.report_stuck()

@@ -84,6 +84,43 @@ def test_keys_that_wait_in_the_slow_lane_are_left_at_the_stop() -> None:
     assert 2 == len(syncs.finished)
 
 
+@pytest.mark.rule("R31")
+def test_syncs_that_take_long_give_up_their_places() -> None:
+    """Servers of more clusters than there are workers fall silent at once: no key is known to be slow yet."""
+    clock = FakeClock()
+    timers = Timers(clock)
+    syncs, queue, stop = Syncs(), controller_queue("c", timers), Stop()
+    metrics = ControllerMetrics(CollectorRegistry()).of("c")
+    controller = Controller("c", queue, syncs, clock=clock, metrics=metrics, timers=timers)
+    running = in_background(lambda: controller.run(3, stop))
+    for key in SLOW:
+        queue.add(key)
+    queue.add("ns/quick")
+    for _ in range(2):
+        for _ in range(3):
+            assert syncs.entered.acquire(timeout=DEADLINE)
+        assert not syncs.quick_done.is_set()
+        clock.step(0.3)
+        timers.fire_due()
+    assert syncs.quick_done.wait(DEADLINE)
+    for _ in range(2):
+        assert syncs.entered.acquire(timeout=DEADLINE)
+
+    syncs.gate.set()
+    _wait_for(lambda: len(syncs.finished) == len(SLOW))
+    syncs.gate.clear()
+    # the initial number of workers is left
+    for key in SLOW[:4]:
+        queue.add(key)
+    for _ in range(3):
+        assert syncs.entered.acquire(timeout=DEADLINE)
+    assert not syncs.entered.acquire(timeout=0.1)
+    syncs.gate.set()
+    stop.set()
+    assert running.result(DEADLINE)
+    assert [] == [each.name for each in threading.enumerate() if each.name.startswith("c-")]
+
+
 @pytest.mark.rule("CW-10")
 def test_a_sync_that_has_given_up_its_place_is_waited_for_at_the_stop() -> None:
     clock = FakeClock()
