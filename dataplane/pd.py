@@ -123,6 +123,15 @@ class LiveMembership(Membership):
         return next((member for member in self.members if member.id == member_id), None)
 
 
+def unreported(healths: Iterable[Health], members: Mapping[str, str]) -> list[str]:
+    """The names of the members that a health report leaves out; `members` maps their decimal ids to names.
+
+    Such a report says nothing of a quorum: absence is no evidence (R19).
+    """
+    reported = {str(health.member_id) for health in healths}
+    return sorted(name for member_id, name in members.items() if member_id not in reported)
+
+
 @dataclass(frozen=True, slots=True)
 class Space:
     """The disk of a store as the store reports it to PD, in bytes: `available` is free, `used` is the

@@ -16,7 +16,7 @@ from apis.defaulting import with_defaults
 from apis.ordinals import desired_replicas
 from dataplane.dm import OFFLINE, DMMasterClient, LiveMaster, LiveWorker
 from dataplane.errors import ApiError, NotBootstrapped, NotFound, Unavailable
-from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store
+from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store, unreported
 from dataplane.pump import PUMP_OFFLINE, LivePumpNode, PumpClient
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
@@ -192,8 +192,7 @@ def majority_without(pd: PDClient, member: LiveMember, members: Sequence[LiveMem
     An answer that lacks one of `members`, which were just read, proves nothing. Raises DataPlaneError.
     """
     healths = pd.health(members=len(members))
-    reported = {each.member_id for each in healths}
-    if any(each.id not in reported for each in members) or not may_remove(healths, member.id):
+    if unreported(healths, {str(each.id): each.name for each in members}) or not may_remove(healths, member.id):
         return None
     return Evidence(_LIVE_READ, f"PD has a healthy majority without {member.name}")
 

@@ -13,7 +13,7 @@ from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
 from dataplane.addresses import Stranger, shown_url
 from dataplane.errors import AddressNotUnderstood, BadTlsMaterial, DataPlaneError, Unavailable
-from dataplane.pd import Health, Membership, PDReads
+from dataplane.pd import Health, Membership, PDReads, unreported
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
@@ -164,12 +164,11 @@ def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
 
 def _contradiction(pd: PDReads, membership: Membership, healths: Sequence[Health]) -> Unavailable | None:
     """The error of a health report that omits a listed member: absence is no evidence (R19)."""
-    reported = {health.member_id for health in healths}
-    listed = {each.id: each.name or f"member {each.id}" for each in (membership.leader, *membership.members) if each}
-    if not (omitted := listed.keys() - reported):
+    members = filter(None, (membership.leader, *membership.members))
+    names = unreported(healths, {str(each.id): each.name or f"member {each.id}" for each in members})
+    if not names:
         return None
-    names = ", ".join(sorted(listed[each] for each in omitted))
-    what = f"PD reports the health of {len(healths)} members, and not of {names}; ignoring its answer"
+    what = f"PD reports the health of {len(healths)} members, and not of {', '.join(names)}; ignoring its answer"
     return Unavailable("GET", f"{pd.base_url}/pd/api/v1/health", what)
 
 

@@ -4,7 +4,7 @@ from apis import predicates
 from apis.ordinals import desired_replicas
 from dataplane.addresses import Stranger
 from dataplane.errors import Unavailable
-from dataplane.pd import Health, Member, PDClient
+from dataplane.pd import Health, Member, PDClient, unreported
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
@@ -94,9 +94,8 @@ def _health(ctx: ReconcileContext, pd: PDClient) -> tuple[Health, ...]:
     its pod would seem dispensable. Raises AddressNotUnderstood if the owner of a member is ambiguous.
     """
     members = healths(ctx, pd, desired_replicas(ctx.tc, "pd"))
-    reported = {str(member.member_id) for member in members}
     seen = ctx.status.pd.members | ctx.status.pd.peer_members
-    if omitted := sorted(name for name, member in seen.items() if member.id not in reported):
+    if omitted := unreported(members, {member.id: name for name, member in seen.items()}):
         what = f"PD no longer reports the health of {', '.join(omitted)}"
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/health", what)
     require_understood_members(ctx.tc, [member for member in members if member.name])
