@@ -7,13 +7,17 @@ every ended Backup, including failed ones.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
-from apis import tso
+from apis import log_backups, tso
 from apis.backup_conditions import FILES_DIFFER, VERIFIED
 from apis.backup_paths import is_at
 from apis.backups import Backup, is_incremental
 from apis.storage_providers import StorageProvider
 from member.backups.paths import same_store
+from member.outcome import Wait
+
+T = TypeVar("T")
 
 
 def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
@@ -95,6 +99,27 @@ def is_from(backup: Backup, storage: StorageProvider) -> bool:
     if not is_at(backup.status.backup_path, storage) or not same_store(own, storage):
         return False
     return own.s3 is None or storage.s3 is None or own.s3.endpoint.rstrip("/") == storage.s3.endpoint.rstrip("/")
+
+
+def logs_at(backups: Iterable[Backup], storage: StorageProvider) -> list[Backup]:
+    """The log Backups that have written the files at a place."""
+    return [each for each in backups if each.spec.backup_mode == "log" and is_from(each, storage)]
+
+
+def decisive(found: Sequence[T | Wait | None]) -> T | Wait | None:
+    """The obstacle of several logs: none if one log suffices or no log is known, a wait rather than a problem."""
+    if not found or None in found:
+        return None
+    return next((each for each in found if isinstance(each, Wait)), found[0])
+
+
+def until_reached(log: Backup, field: str, at: int) -> Wait:
+    """The wait until a log has reached the TSO of a field."""
+    _, reached = bounds(log)
+    resume = "; resume it" if log.status.phase == log_backups.PAUSED else ""
+    now = f"it has reached {shown(reached)}" if reached else "it has written nothing yet"
+    name = f"{log.metadata.namespace}/{log.metadata.name}"
+    return Wait(f"waiting for the log of Backup {name} to reach {field} {shown(at)}; {now}{resume}")
 
 
 def shown(at: int) -> str:

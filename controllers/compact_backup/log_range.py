@@ -9,7 +9,7 @@ from apis import log_backups, tso
 from apis.backups import Backup
 from apis.compact_backups import CompactBackup
 from apis.problem import Problem
-from controllers.backup.chains import bounds, is_from, shown
+from controllers.backup.chains import bounds, decisive, logs_at, shown, until_reached
 from member.outcome import Wait
 
 
@@ -19,11 +19,8 @@ def obstacle(compact: CompactBackup, backups: Sequence[Backup]) -> Problem | Wai
     None if a log has the span, as far as its Backup reports, or the Backup that wrote it is unknown. The spec must be
     valid, and all objects must have their defaults.
     """
-    logs = [each for each in backups if each.spec.backup_mode == "log" and is_from(each, compact.spec)]
-    found = [_missing(compact, each) for each in logs if bounds(each)[0]]
-    if not found or None in found:
-        return None
-    return next((each for each in found if isinstance(each, Wait)), found[0])
+    logs = (each for each in logs_at(backups, compact.spec) if bounds(each)[0])
+    return decisive([_missing(compact, each) for each in logs])
 
 
 def _missing(compact: CompactBackup, log: Backup) -> Problem | Wait | None:
@@ -36,8 +33,4 @@ def _missing(compact: CompactBackup, log: Backup) -> Problem | Wait | None:
         if start <= reached:
             return None
         return Problem("spec.startTs", spec.start_ts, f"is after {of} ends, at {shown(reached)}; use an earlier one")
-    if end <= reached:
-        return None
-    resume = "; resume it" if phase == log_backups.PAUSED else ""
-    now = f"it has reached {shown(reached)}" if reached else "it has written nothing yet"
-    return Wait(f"waiting for {of} to reach spec.endTs {shown(end)}; {now}{resume}")
+    return None if end <= reached else until_reached(log, "spec.endTs", end)

@@ -10,7 +10,7 @@ from apis import log_backups, tso
 from apis.backups import Backup
 from apis.problem import Problem
 from apis.restores import Restore
-from controllers.backup.chains import bounds, is_complete, is_from, moment, shown
+from controllers.backup.chains import bounds, decisive, is_complete, is_from, logs_at, moment, shown, until_reached
 from member.outcome import Wait
 
 
@@ -33,29 +33,23 @@ def obstacles(restore: Restore, backups: Sequence[Backup]) -> list[Problem] | Wa
     Empty if the log has all moments, or the Backup that wrote it is unknown. All objects must have their defaults.
     """
     needed = _needed(restore, backups)
-    logs = [each for each in backups if each.spec.backup_mode == "log" and is_from(each, restore.spec)]
-    found = [_missing(log, needed) for log in logs if moment(log.status.commit_ts)]
-    if not found or [] in found:
-        return []
-    return next((each for each in found if isinstance(each, Wait)), found[0])
+    logs = (each for each in logs_at(backups, restore.spec) if moment(each.status.commit_ts))
+    return decisive([_missing(log, needed) for log in logs]) or []
 
 
-def _missing(log: Backup, needed: Sequence[_Needed]) -> list[Problem] | Wait:
-    now, name = log.status, f"Backup {log.metadata.namespace}/{log.metadata.name}"
+def _missing(log: Backup, needed: Sequence[_Needed]) -> list[Problem] | Wait | None:
+    name = f"Backup {log.metadata.namespace}/{log.metadata.name}"
     begins, ends = bounds(log)
     early = f"before the log of {name} begins, at {shown(begins)}; use a later one"
     if problems := [each.problem(early) for each in needed if each.at < begins]:
         return problems
     late = [each for each in needed if 0 < ends < each.at]
     if not late:
-        return []
-    if now.phase == log_backups.STOPPED:
+        return None
+    if log.status.phase == log_backups.STOPPED:
         return [each.problem(f"after the log of {name} ends, at {shown(ends)}; use an earlier one") for each in late]
     last = max(late, key=lambda each: each.at)
-    resume = "; resume it" if now.phase == log_backups.PAUSED else ""
-    return Wait(
-        f"waiting for the log of {name} to reach {last.field} {shown(last.at)}; it has reached {shown(ends)}{resume}"
-    )
+    return until_reached(log, last.field, last.at)
 
 
 def _needed(restore: Restore, backups: Sequence[Backup]) -> list[_Needed]:
