@@ -1,15 +1,19 @@
 """Metric samples of a cluster of any kind and of its components, computed from its status. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
+
+import structlog
 
 from apis.cluster import OBSERVED
 from apis.shared import ComponentStatus, Json
 from controllers.conditions import PROGRESSING, READY
 from controllers.other_operators import OPERATOR_CONFLICT
-from kube.objects import condition_of
+from kube.objects import Object, condition_of
 from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS
 from meta.certificates import CERTIFICATES_VALID
+
+log = structlog.get_logger(__name__)
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float]
 """The metric family, the label values after namespace and name, and the value."""
@@ -38,6 +42,15 @@ def of_members(status: ComponentStatus, component: str) -> Iterator[Sample]:
         yield "healthy_members", (component,), sum(status.health)
     if ready.get("status") == "False" and ready.get("reason") in REASONS:
         yield "unavailable", (component, ready["reason"]), 1
+
+
+def readable(cluster: Object, samples: Callable[[Object], Iterator[Sample]]) -> list[Sample]:
+    """The samples of a cluster; none if its status is malformed, which must not hide the other clusters."""
+    try:
+        return list(samples(cluster))
+    except Exception:
+        log.exception("the metrics of a cluster cannot be read from it", cluster=cluster.key)
+        return []
 
 
 def ours(conditions: object) -> Sequence[Json]:

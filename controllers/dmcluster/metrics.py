@@ -5,7 +5,6 @@ As for TidbClusters, only the leader serves series of clusters.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
@@ -14,12 +13,10 @@ from apis.decoding import decode
 from apis.dmcluster import DMCluster
 from apis.predicates import status_of
 from apis.problem import InvalidField
-from controllers.cluster_samples import Sample, of_members, of_status
+from controllers.cluster_samples import Sample, of_members, of_status, readable
 from kube.objects import Object
 from kube.reading import Lister
 from ports.fencing import FenceOf, is_open
-
-log = structlog.get_logger(__name__)
 
 _PREFIX = "tidb_operator_dm_cluster_"
 _OF_ALL = ("namespace", "name")
@@ -50,18 +47,9 @@ class DMClusterMetrics(Collector):
         }
         for cluster in (each for each in self._clusters.list() if is_open(self._fence_of(each.key))):
             meta = cluster.metadata
-            for name, labels, value in _samples_or_none(cluster):
+            for name, labels, value in readable(cluster, _samples):
                 families[name].add_metric([meta.namespace, meta.name, *labels], value)
         return families.values()
-
-
-def _samples_or_none(cluster: Object) -> list[Sample]:
-    """The samples of a cluster; none if its status is malformed, which must not hide the other clusters."""
-    try:
-        return list(_samples(cluster))
-    except Exception:
-        log.exception("the metrics of a cluster cannot be read from it", cluster=cluster.key)
-        return []
 
 
 def _samples(cluster: Object) -> Iterator[Sample]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric, UntypedMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
@@ -24,7 +23,7 @@ from apis.problem import InvalidField
 from apis.shared import ComponentStatus, Json
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
-from controllers.cluster_samples import Sample, holds, of_members, of_status, ours
+from controllers.cluster_samples import Sample, holds, of_members, of_status, ours, readable
 from controllers.conditions import PROGRESSING
 from controllers.other_operators import OtherOperators
 from controllers.outcomes import failed
@@ -34,8 +33,6 @@ from member.memory.certificate_book import CertificateBook
 from member.outcome import Outcome, Refused
 from ports.clock import Clock
 from ports.fencing import FenceOf, is_open
-
-log = structlog.get_logger(__name__)
 
 _PREFIX = "tidb_operator_cluster_"
 _OF_ALL = ("namespace", "name")
@@ -132,17 +129,9 @@ class ClusterMetrics(Collector):
         families[_UPDATE_ERRORS] = errors
         for cluster in (each for each in self._clusters.list() if is_open(self._fence_of(each.key))):
             meta = cluster.metadata
-            for name, labels, value in self._samples_or_none(cluster):
+            for name, labels, value in readable(cluster, self._samples):
                 families[name].add_metric([meta.namespace, meta.name, *labels], value)  # type: ignore[attr-defined]
         return families.values()
-
-    def _samples_or_none(self, cluster: Object) -> list[Sample]:
-        """The samples of a cluster; none if its status is malformed, which must not hide the other clusters."""
-        try:
-            return list(self._samples(cluster))
-        except Exception:
-            log.exception("the metrics of a cluster cannot be read from it", cluster=cluster.key)
-            return []
 
     def _samples(self, cluster: Object) -> Iterator[Sample]:
         tree = cluster.decode()
