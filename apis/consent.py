@@ -11,6 +11,9 @@ from typing import Protocol
 
 ALLOWED_FROM = "tidb.pingcap.com/allow-references-from"
 """On the target of references: the namespaces whose objects may refer to it, `ns-a,ns-c`, or `*`."""
+
+LOOK_AGAIN = 10.0
+"""Seconds until the operator reads a target again that does not consent and that it does not watch."""
 FLAG = "-cross-namespace-references"
 
 _ALLOW = "allow"

@@ -8,7 +8,7 @@ and the operator stops reading the other namespace (docs/adr/0013-references-nee
 from collections.abc import Iterable
 from typing import Any
 
-from apis.consent import ALLOWED_FROM, BY_CONSENT, Permission, ReferencePolicy, Target, how_to_consent
+from apis.consent import ALLOWED_FROM, BY_CONSENT, LOOK_AGAIN, Permission, ReferencePolicy, Target, how_to_consent
 from apis.tidbcluster import TidbCluster
 from controllers.owned_deletion import delete_if
 from controllers.simple_kind import Reconcile
@@ -20,9 +20,6 @@ from member.outcome import Waiting
 
 MARK = "tidb.pingcap.com/by-consent-of"
 """The annotation of an object that exists because of grants; its value lists the targets of the granted references."""
-
-_LOOK_AGAIN = 10.0
-"""Seconds until the operator reads a target again that it does not watch, such as a user's ConfigMap."""
 
 
 def consents_differ(old: Object, new: Object) -> bool:
@@ -43,7 +40,7 @@ def permission(ctx: Reconcile[Any], target: Target | None, namespace: str) -> Pe
 
 def not_allowed(ctx: Reconcile[Any], resource: Resource, namespace: str, name: str) -> Waiting:
     """The wait until the target consents to the reference."""
-    return Waiting("ReferenceNotAllowed", how_to_consent(ctx.namespace, resource.kind, namespace, name), _LOOK_AGAIN)
+    return Waiting("ReferenceNotAllowed", how_to_consent(ctx.namespace, resource.kind, namespace, name), LOOK_AGAIN)
 
 
 def granted_by(ctx: Reconcile[Any], cluster: TidbCluster) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from apis.consent import BY_CONSENT, Permission, ReferencePolicy, how_to_consent
+from apis.consent import BY_CONSENT, LOOK_AGAIN, Permission, ReferencePolicy, how_to_consent
 from apis.shared import Model
 from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, delete_job, lingering_pod, pod_at_work
@@ -40,9 +40,6 @@ M = TypeVar("M", bound=Model)
 NODE_LOST = "NodeLost"
 _WORD_FROM_POD = 60.0
 """Seconds after the end of a Job for which the operator waits for its pod's result to appear in the status."""
-
-_LOOK_AGAIN = 10.0
-"""Seconds until the operator reads a cluster again that does not consent and that it does not watch."""
 
 _TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
 """Conditions that are also recorded as a warning event."""
@@ -160,7 +157,7 @@ class JobOwner(Generic[M]):
         found = self.caches.tidb_clusters.get(namespace, name) or self._live_cluster(namespace, name)
         if not self.may_refer(found, namespace):
             what = how_to_consent(self.namespace, TIDB_CLUSTERS.kind, namespace, name)
-            raise RequeueError("ReferenceNotAllowed", what, _LOOK_AGAIN)
+            raise RequeueError("ReferenceNotAllowed", what, LOOK_AGAIN)
         return found
 
     def may_refer(self, cluster: Object | None, namespace: str) -> bool:
