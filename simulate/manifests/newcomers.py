@@ -98,6 +98,38 @@ def _try(content: bytes, seed: int) -> tuple[str, str]:
         return "refused", str(error)
 
 
+class Raised:
+    """The unexpected exceptions of an operator's syncs, with their stacks; the operator logs and survives them."""
+
+    def __init__(self) -> None:
+        self.stacks: list[str] = []
+
+    def note(self, error: Exception) -> None:
+        """Record an exception."""
+        self.stacks.append("".join(traceback.format_exception(error)))
+
+    def watched(self, sync: Sync) -> Sync:
+        """A sync whose unexpected exceptions are recorded."""
+
+        def watched(key: str) -> Result | None:
+            try:
+                return sync(key)
+            except (RequeueError, IgnoreError):
+                raise
+            except Exception as error:
+                self.note(error)
+                raise
+
+        return watched
+
+
+def advance(world: World, operator: Operator, seconds: float) -> None:
+    """Let the world run until the operator's next timer, but at most `seconds`."""
+    due = operator.timers.next_due()
+    pause = seconds if due is None else min(due - operator.clock.now(), seconds)
+    world.advance(max(pause, 0.0), operator.has_news)
+
+
 class NewcomerRun:
     """One sandbox with an operator."""
 
@@ -106,9 +138,9 @@ class NewcomerRun:
         self._clock = FakeClock()
         programs = {DISCOVERY: make_handler}
         self._world = World(self._clock, SeededRandomness(seed), programs=programs, crds=definitions or _definitions())
-        self._defects: list[str] = []
+        self._raised = raised = Raised()
         self._operator = Operator(
-            self._world, self._clock, seed, watched=self._watched, on_defect=lambda _, error: self._note(error)
+            self._world, self._clock, seed, watched=raised.watched, on_defect=lambda _, error: raised.note(error)
         )
         self._views = (
             PlainView(Console(file=io.StringIO(), width=200)),
@@ -126,8 +158,8 @@ class NewcomerRun:
         end = self._clock.now() + within
         while True:
             self._operator.work()
-            if self._defects:
-                raise Defect(self._defects[0])
+            if self._raised.stacks:
+                raise Defect(self._raised.stacks[0])
             seen = [tc for tc in self._clusters() if (tc.metadata.namespace, tc.metadata.name) in wanted]
             for tc in seen:
                 for view in self._views:
@@ -138,28 +170,10 @@ class NewcomerRun:
                 return "ready", "Ready"
             if self._clock.now() >= end:
                 return "waits", "; ".join(map(waits_for, seen))
-            due = self._operator.timers.next_due()
-            until = end if due is None else min(due, end)
-            self._world.advance(max(until - self._clock.now(), 0.0), self._operator.has_news)
+            advance(self._world, self._operator, end - self._clock.now())
 
     def _clusters(self) -> list[TidbCluster]:
         return [decode(each.decode(), TidbCluster) for each in self._world.client().list_page(TIDB_CLUSTERS).items]
-
-    def _note(self, error: Exception) -> None:
-        """Record an unexpected exception, which the operator logs and survives."""
-        self._defects.append("".join(traceback.format_exception(error)))
-
-    def _watched(self, sync: Sync) -> Sync:
-        def watched(key: str) -> Result | None:
-            try:
-                return sync(key)
-            except (RequeueError, IgnoreError):
-                raise
-            except Exception as error:
-                self._note(error)
-                raise
-
-        return watched
 
 
 @cache

@@ -19,8 +19,6 @@ import msgspec
 from apis.crd import KINDS as KINDS_OF_DEFINITIONS
 from apis.crd import definition
 from cli.world import COMMANDS, PROGRAMS
-from controllers.controller import Result, Sync
-from controllers.errors import IgnoreError, RequeueError
 from kube.errors import ApiError, NotFound
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS, SECRETS, TIDB_CLUSTERS, Resource
@@ -31,7 +29,7 @@ from simulate.engine.logs import silence
 from simulate.engine.operator import Operator
 from simulate.engine.worlds import CLUSTERS
 from simulate.families.draws import pick
-from simulate.manifests.newcomers import DEFECT, Verdict
+from simulate.manifests.newcomers import DEFECT, Raised, Verdict, advance
 from simulate.manifests.rich_specs import KINDS, rich_spec
 
 _NAMESPACE = "default"
@@ -111,10 +109,10 @@ class MutantWorld:
             self._clock, SeededRandomness(seed), programs=PROGRAMS, commands=COMMANDS, crds=_definitions()
         )
         self._admin = self._world.client()
-        self._raised: list[str] = []
+        self._raised = raised = Raised()
         self._numbers = count()
         self._operator = Operator(
-            self._world, self._clock, seed, watched=self._watched, on_defect=lambda _, error: self._note(error)
+            self._world, self._clock, seed, watched=raised.watched, on_defect=lambda _, error: raised.note(error)
         )
         self._admin.create(TIDB_CLUSTERS, CLUSTERS["tiny"]() | {"metadata": {"name": "tiny"}}, _NAMESPACE)
         for name in ("passwords", "some-secret", "s3-keys", "tidb-password"):
@@ -128,7 +126,7 @@ class MutantWorld:
         """The operator's reaction to a seed's mutant, which is new or becomes invalid later."""
         resource, tree, draw = kind_of(seed), _valid(seed), SeededRandomness(seed)
         name = tree["metadata"]["name"]
-        self._raised.clear()
+        self._raised.stacks.clear()
         try:
             if draw.integer(0, 1):
                 self._admin.create(resource, _mutated(draw, tree), _NAMESPACE)
@@ -144,8 +142,8 @@ class MutantWorld:
             self._remove(resource, name)
         except Exception:
             return Verdict(seed, DEFECT, traceback.format_exc())
-        if self._raised:
-            return Verdict(seed, DEFECT, self._raised[0])
+        if self._raised.stacks:
+            return Verdict(seed, DEFECT, self._raised.stacks[0])
         return _verdict(seed, seen.get("status") or {})
 
     def outcome_of(
@@ -176,9 +174,9 @@ class MutantWorld:
 
     def raised_for(self, resource: Resource, spec: Json, seconds: float) -> list[str]:
         """The exceptions of the operator while it reconciles an object with this spec."""
-        self._raised.clear()
+        self._raised.stacks.clear()
         self.outcome_of(resource, spec, (), seconds)
-        return list(self._raised)
+        return list(self._raised.stacks)
 
     def _change(self, resource: Resource, tree: Json) -> None:
         written = self._admin.replace(resource, tree["metadata"]["name"], _NAMESPACE, tree)
@@ -199,24 +197,7 @@ class MutantWorld:
             self._operator.work()
             if self._clock.now() >= end:
                 return
-            due = self._operator.timers.next_due()
-            until = end if due is None else min(due, end)
-            self._world.advance(max(until - self._clock.now(), 0.0), self._operator.has_news)
-
-    def _note(self, error: Exception) -> None:
-        self._raised.append("".join(traceback.format_exception(error)))
-
-    def _watched(self, sync: Sync) -> Sync:
-        def watched(key: str) -> Result | None:
-            try:
-                return sync(key)
-            except (RequeueError, IgnoreError):
-                raise
-            except Exception as error:
-                self._note(error)
-                raise
-
-        return watched
+            advance(self._world, self._operator, end - self._clock.now())
 
 
 def _where(kind: Resource) -> str:
