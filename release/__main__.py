@@ -19,6 +19,8 @@ _BILLS = {
 }
 """The bills of materials, each with the lock that it lists."""
 
+_SUMS = "SHA256SUMS"
+
 
 def main() -> int:
     """Build a release; the exit code."""
@@ -46,9 +48,7 @@ def build(given: argparse.Namespace) -> Iterator[str]:
     source = export(given.version, work / "source")
     if uncommitted():
         yield "warning: uncommitted changes are not part of the release"
-    target.mkdir(parents=True, exist_ok=True)
-    for left in target.iterdir():
-        left.unlink()
+    empty(target)
     python = distributions.builder(source, work / "python")
     distributions.build_operator(source, python, target)
     distributions.build_library(source, python, work / "library", target)
@@ -64,13 +64,25 @@ def build(given: argparse.Namespace) -> Iterator[str]:
     yield from () if given.no_image else image.build(source)
 
 
+def empty(target: Path) -> None:
+    """Create the directory, or remove an earlier release from it. Raises ValueError if it has other files."""
+    target.mkdir(parents=True, exist_ok=True)
+    left = list(target.iterdir())
+    if left and not (target / _SUMS).exists():
+        raise ValueError(
+            f"--target {target} has files and no {_SUMS}, so it is no earlier release; name another directory"
+        )
+    for each in left:
+        each.unlink()
+
+
 def _checksums(target: Path) -> Iterator[str]:
     """Write SHA256SUMS; yield the artefacts with their sizes."""
     lines = []
     for path in sorted(target.iterdir()):
         lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
         yield f"{path.stat().st_size / 1e6:8.2f} MB  {path.name}"
-    (target / "SHA256SUMS").write_text("".join(lines), "utf-8")
+    (target / _SUMS).write_text("".join(lines), "utf-8")
 
 
 if __name__ == "__main__":

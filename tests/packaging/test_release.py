@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from release import chart, image, plugin, sbom
+from release.__main__ import empty
 from release.source import ROOT, Source, notes, semver
 from tests.packaging.test_library import run
 
@@ -184,3 +185,17 @@ def _digest(path: Path) -> str:
 def _cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def test_a_directory_with_other_files_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ValueError, match="no earlier release"):
+        empty(tmp_path)
+    assert ["thesis.txt"] == [each.name for each in tmp_path.iterdir()]
+
+
+def test_an_earlier_release_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "SHA256SUMS").write_text("")
+    (tmp_path / "old.whl").write_text("")
+    empty(tmp_path)
+    assert [] == list(tmp_path.iterdir())
