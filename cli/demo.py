@@ -345,8 +345,8 @@ def _one_more(document: manifests.Manifest) -> _Change | None:
     """One more replica of the cluster's first component that is easy to scale."""
     spec = document.body.get("spec") or {}
     for component, title in (("tikv", "TiKV"), ("worker", "DM-worker"), ("tidb", "TiDB"), ("tiflash", "TiFlash")):
-        if component in spec:
-            replicas = int(spec[component].get("replicas") or 0) + 1
+        if isinstance(part := spec.get(component), dict):
+            replicas = int(part.get("replicas") or 0) + 1
             patch = msgspec.json.encode({"spec": {component: {"replicas": replicas}}}).decode()
             return _Change(patch, f"one {title} more")
     return None
