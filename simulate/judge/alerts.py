@@ -18,7 +18,6 @@ EVERY = 15
 """Seconds between two scrapes."""
 
 _MISSING, _STALE = "_", "stale"
-_OUT_OF_SERVICE = 'alertname=~"(Tidb|DM)ClusterUnavailable", alertstate="firing"'
 _FAILED = re.compile(
     r'^ +expr: .+, time: (?P<time>\w+),\n +exp: \{plan="(?P<plan>[^"]+)"\} (?P<expected>.+)\n +got: .*$', re.MULTILINE
 )
@@ -57,19 +56,23 @@ class Scrapes:
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """Whether an alert that a component is out of service fires at a scrape, by its number.
+    """Whether the alert `alert` fires at a scrape, by its number, for the cluster `namespace`/`name`.
 
-    Without a component, of any; `reasons` are those that it may give, empty: any.
+    Without `component`, for any of its components; without `reasons`, for any reason.
     """
 
     scrape: int
     fires: bool
+    alert: str
+    namespace: str
+    name: str
     component: str = ""
     reasons: tuple[str, ...] = ()
 
     def query(self, plan: str) -> Mapping[str, object]:
         """A test in PromQL, whose answer has the name of the plan as a label: promtool names no group of tests."""
-        labels = [_OUT_OF_SERVICE]
+        labels = [f'alertname="{self.alert}"', 'alertstate="firing"']
+        labels += [f'namespace="{self.namespace}"', f'name="{self.name}"']
         labels += [f'component="{self.component}"'] if self.component else []
         labels += [f'reason=~"{"|".join(self.reasons)}"'] if self.reasons else []
         fires = f"(count(ALERTS{{{', '.join(labels)}}}) or vector(0)) > bool 0"

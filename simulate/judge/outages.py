@@ -6,6 +6,7 @@ meanwhile and afterwards.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from apis.components import DM_CLUSTER, component_type
 from apis.times import parse_time
@@ -50,6 +51,9 @@ class OutageJudge:
         self._engine, self._name_of_plan, self._outage, self._report = engine, plan, outage, report
         self._is_of_dm = component_type(outage.component).of == DM_CLUSTER
         self._name = DM if self._is_of_dm else NAME
+        # a lost machine may hit pods of other clusters, whose alerts are none of this plan's
+        alert = "DMClusterUnavailable" if self._is_of_dm else "TidbClusterUnavailable"
+        self._alert = partial(Expected, alert=alert, namespace=NAMESPACE, name=self._name)
         self._timed = _Timed()
         self._begun_at = self._over_at = 0.0
         self._scrapes = Scrapes({"one": engine.operators["operator"].registry}, _is_of_cluster)
@@ -67,7 +71,7 @@ class OutageJudge:
         self._follow()
         self._is_over = True
         over = int((self._engine.elapsed - begun) // EVERY)
-        expected = [*self._expected(begun), *([Expected(over, fires=False)] if self._over_at else ())]
+        expected = [*self._expected(begun), *([self._alert(over, fires=False)] if self._over_at else ())]
         return Recorded(self._name_of_plan, dict(self._scrapes.series), tuple(expected))
 
     def _scrape(self) -> None:
@@ -79,12 +83,12 @@ class OutageJudge:
         """What fires one scrape later than the operator may report it; where that is open, what the conditions say."""
         scrape = int((self._outage.begins + WITHIN - begun) // EVERY) + 1
         if self._outage.reasons:
-            yield Expected(scrape, fires=True, component=self._outage.component, reasons=self._outage.reasons)
+            yield self._alert(scrape, fires=True, component=self._outage.component, reasons=self._outage.reasons)
             return
         at = begun + scrape * EVERY
         seen = {is_out for elapsed, is_out in self._out_of_service if at - 2 * EVERY <= elapsed <= at + _EVERY}
         if len(seen) == 1:
-            yield Expected(scrape, fires=seen.pop())
+            yield self._alert(scrape, fires=seen.pop())
 
     def _follow(self) -> None:
         self._engine.run(self._outage.begins - self._engine.elapsed)
