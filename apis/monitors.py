@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import field
+from msgspec import field, structs
 
 from apis.embedded import Condition, Container, LocalReference, PodSecurity, StatefulSetStatus, Toleration, Volume
 from apis.monitor_parts import (
@@ -91,3 +91,23 @@ class TidbMonitor(Model, kw_only=True):
     metadata: Metadata
     spec: TidbMonitorSpec
     status: TidbMonitorStatus = field(default_factory=TidbMonitorStatus)
+
+
+def with_monitor_defaults(monitor: TidbMonitor) -> TidbMonitor:
+    """A TidbMonitor with every default in its spec (defaults-and-validation.md 2.4); `monitor` is unchanged."""
+    spec, namespace = monitor.spec, monitor.metadata.namespace
+    dm = spec.dm
+    filled = structs.replace(
+        spec,
+        clusters=_in(spec.clusters, namespace),
+        dm=dm and DMMonitorSpec(clusters=_in(dm.clusters, namespace), initializer=dm.initializer),
+        pv_reclaim_policy=spec.pv_reclaim_policy or "Retain",
+        timezone=spec.timezone or "UTC",
+        replicas=1 if spec.replicas is None else spec.replicas,
+        shards=max(spec.shards or 1, 1),
+    )
+    return structs.replace(monitor, spec=filled)
+
+
+def _in(references: list[TidbClusterRef], namespace: str) -> list[TidbClusterRef]:
+    return [structs.replace(each, namespace=each.namespace or namespace) for each in references]

@@ -6,13 +6,14 @@ A second pod starts again at the beginning of the part.
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 
 from apis import tso
 from apis.backup_defaulting import with_compact_defaults
 from apis.compact_backups import CompactBackup
-from backup_manager import compact_statuses as statuses
+from apis.times import stamp
 from backup_manager.br_arguments import BR
 from backup_manager.br_log import ErrorLines
 from backup_manager.child_process import OnLine
@@ -22,6 +23,7 @@ from backup_manager.outside import Outside
 from backup_manager.places import UnknownStorage, storage_flags
 from backup_manager.tikv_ctl_log import CompactionProgress, read_line
 from backup_manager.tools import ToolFailed, launch
+from kube.objects import Json
 from kube.resources import COMPACT_BACKUPS
 
 _log = structlog.get_logger(__name__)
@@ -36,6 +38,10 @@ _KEPT = 20
 """The maximum number of error lines in a message."""
 _STORAGE = "COMPACTED_STORAGE_TOKEN"
 """The name of the storage among the secrets to redact: Azure's address may contain a signature."""
+
+RUNNING = "Running"
+COMPLETE = "Complete"
+RETRY_FAILED = "RetryFailed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +59,20 @@ def run_compact(options: CompactOptions, outside: Outside) -> None:
     """
     job = job_for(outside, COMPACT_BACKUPS, options.namespace, options.name)
     compact = with_compact_defaults(job.read(CompactBackup))
-    if statuses.is_complete(job.record.read().get("status") or {}):
+    if is_complete(job.record.read().get("status") or {}):
         _log.info("the compaction is complete already", name=options.name)
         return
     try:
         _compact(job, compact)
     except JobFailed as error:
         why, now = outside.secrets.cut_from(error.message), outside.clock.wall()
-        job.record.change_status(lambda status: statuses.with_failure(status, why, now))
+        job.record.change_status(lambda status: with_failure(status, why, now))
         raise
 
 
 def _compact(job: Job, compact: CompactBackup) -> None:
     span = _span(compact)
-    job.record.change_status(statuses.with_start)
+    job.record.change_status(with_start)
     storage = _storage(compact, job.outside)
     # for the log, which shows the command line
     outside = replace(job.outside, environ={**job.outside.environ, _STORAGE: storage})
@@ -76,7 +82,7 @@ def _compact(job: Job, compact: CompactBackup) -> None:
     _launched("tikv-ctl", command, outside, run.on_line, run.why)
     if run.aborted:
         raise JobFailed(_FAILED, f"the compaction was aborted: {run.aborted}")
-    job.record.change_status(lambda status: statuses.with_end(status, run.input_until))
+    job.record.change_status(lambda status: with_end(status, run.input_until))
 
 
 def _span(compact: CompactBackup) -> list[str]:
@@ -155,4 +161,33 @@ class _Run:
         now = self._clock.now()
         if now - self._written >= _EVERY:
             self._written = now
-            self._record.try_status(lambda status: statuses.with_progress(status, progress))
+            self._record.try_status(lambda status: with_progress(status, progress))
+
+
+def is_complete(status: Json) -> bool:
+    """True if the compaction is complete."""
+    return status.get("state") == COMPLETE
+
+
+def with_start(status: Json) -> Json:
+    """The status of a running one; messages of an earlier try are removed."""
+    return {key: value for key, value in status.items() if key != "message"} | {"state": RUNNING}
+
+
+def with_progress(status: Json, progress: CompactionProgress) -> Json:
+    """The status with its progress."""
+    return status | {"progress": str(progress)}
+
+
+def with_end(status: Json, until: int) -> Json:
+    """The status of a complete one with its final TSO, which never decreases."""
+    before = str(status.get("endTs") or "")
+    reached = max(int(before) if before.isdecimal() else 0, until)
+    return with_start(status) | {"state": COMPLETE} | ({"endTs": str(reached)} if reached else {})
+
+
+def with_failure(status: Json, why: str, now: datetime) -> Json:
+    """The status of one that will be retried, with the reason."""
+    records = list(status.get("backoffRetryStatus") or ())
+    record = {"retryNum": len(records), "detectFailedAt": stamp(now), "retryReason": why}
+    return status | {"state": RETRY_FAILED, "message": why, "backoffRetryStatus": [*records, record]}

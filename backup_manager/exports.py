@@ -5,6 +5,7 @@
 A second pod continues with the files of the first on the volume; the name of the archive stays.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from backup_manager import archives, dumps, statuses, transfers
 from backup_manager.archives import SUFFIX, BadArchive
 from backup_manager.backup_meta import readable
 from backup_manager.database import Login
-from backup_manager.dumpling_password import with_password
 from backup_manager.flags import NO_TLS, Tls
 from backup_manager.gc_life_time import login_of, put_back_left, raised
 from backup_manager.jobs import Job, job_for, reporting
@@ -39,6 +39,10 @@ _log = structlog.get_logger(__name__)
 
 _KINDS = (Kind.S3, Kind.GCS)
 _REMOTE = "BackupDataToRemoteFailed"
+
+VARIABLE = "MYSQL_PWD"
+ALLOWED = "DUMPLING_PASSWORD_IN_ARGUMENTS"
+"""The variable (spec.env) by which a user allows the argument for an older Dumpling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +197,29 @@ class _Export:
         status = self.job.record.read().get("status") or {}
         begun: str = condition_of(status.get("conditions") or (), "Prepare").get("lastTransitionTime") or ""
         return begun
+
+
+def with_password(command: Sequence[str], login: Login, outside: Outside) -> tuple[Sequence[str], Mapping[str, str]]:
+    """The command and environment with which Dumpling can log in (backup.md 7.9). Raises ToolFailed, Stopped.
+
+    In the environment, process lists do not show the password. Dumpling reads `MYSQL_PWD` since pingcap/tidb#70907 and
+    mentions it in its help; an older one accepts a password only as an argument, as v1.6 always passes it.
+    """
+    environ = outside.environ
+    if not login.password:
+        return command, environ
+    if _reads_variable(command[0], outside):
+        return command, {**environ, VARIABLE: login.password}
+    if environ.get(ALLOWED) == "true":
+        return [*command, f"--password={login.password}"], environ
+    raise ToolFailed(
+        "this Dumpling takes a password as an argument alone, where every process of the pod can read it: use one that "
+        f"reads {VARIABLE} (spec.toolImage), a user who logs in by a certificate (spec.from.tlsClientSecretName), or "
+        f"allow it by the variable {ALLOWED}=true in spec.env"
+    )
+
+
+def _reads_variable(program: str, outside: Outside) -> bool:
+    help_: list[str] = []
+    run_tool("Dumpling", [program, "--help"], outside, help_.append)
+    return any(VARIABLE in line for line in help_)

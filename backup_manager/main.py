@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import structlog
 from structlog.typing import EventDict
@@ -12,11 +13,11 @@ from structlog.typing import EventDict
 from backup_manager.child_process import SystemLauncher
 from backup_manager.commands import job
 from backup_manager.database import MySqlDatabase
-from backup_manager.environment import tell_sidecars
-from backup_manager.flags import FLAGS, PROGRAM, MissingFlags, parse
+from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
+from backup_manager.jobs import job_for
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
-from backup_manager.readiness import ready
 from backup_manager.records import RecordGone
 from backup_manager.redaction import Secrets
 from backup_manager.storage.location import Location
@@ -24,6 +25,7 @@ from backup_manager.storage.objects import Storage, open_storage
 from kube.config import ConfigError
 from kube.connecting import connect
 from kube.errors import ApiError
+from kube.resources import BACKUPS, RESTORES, Resource
 from kube.user_config import load
 from ports.clock import Clock, SystemClock
 from ports.foreign_text import printable
@@ -41,6 +43,10 @@ _NO_PROGRAM = 127
 """A shell's exit code for a command that does not exist."""
 
 _ENDS = (JobFailed, NotBuilt, Unusable, RecordGone, ApiError, TransportError, ConfigError)
+
+_OBJECTS: Mapping[str, Resource] = {"backupName": BACKUPS, "restoreName": RESTORES}
+"""The objects with conditions, by the flag with their name."""
+REASON = "KMSNotOffered"
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
@@ -123,3 +129,15 @@ def _configure_logs(clock: Clock, secrets: Secrets) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def ready(arguments: Arguments, outside: Outside) -> Outside:
+    """The job's outside with a prepared environment. Raises NotBuilt; RecordGone, ApiError, TransportError."""
+    try:
+        return replace(outside, environ=prepared(outside.environ))
+    except NotBuilt as error:
+        for flag, resource in _OBJECTS.items():
+            if flag in arguments.values:
+                job = job_for(outside, resource, arguments.text("namespace"), arguments.text(flag))
+                job.condition("CleanFailed" if arguments.command == "clean" else "Failed", REASON, str(error))
+        raise

@@ -8,13 +8,17 @@ discarded. The server is etcd and kube-apiserver alone. Pages and streams, as ea
 - `kubernetes`: one typed LIST at resourceVersion 0, JSON; raw: the same LIST, identity, thrown away
 """
 
+import json
+import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from statistics import median
+from typing import TypeAlias
 
 from bench import client_go, workload
 from bench.figures import note, show
-from bench.rounds import Reader, medians
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.http_transport import HttpTransport
@@ -24,6 +28,11 @@ from tests.controlplane.processes import ControlPlane, require_or_reason
 PODS = 10_000
 CLUSTERS = 2_000
 _CLUSTERS = "pingcap.com/v1alpha1/tidbclusters"
+
+ROUNDS = 5
+_PATIENCE = 300.0
+Reader: TypeAlias = list[str]
+"""A command whose last line is JSON with numbers."""
 
 
 def main() -> int:
@@ -70,6 +79,27 @@ def _custom_resources(kubeconfig: str, peers: Path | None) -> None:
         # the lower bound for any client, whatever it does with the data
         download, theirs = peer_seconds["raw_download"], round(peer_seconds["client_go_dynamic"], 3)
         show(f"{name}_raw_download_seconds_vs_client_go_dynamic", download, theirs, "s", "client_go_dynamic, this run")
+
+
+def medians(readers: Mapping[str, Reader], rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
+    """The medians of each reader's numbers. Readers alternate, so that a slow minute of the machine affects all.
+
+    A first round warms the server and is discarded.
+    """
+    results: dict[str, list[dict[str, float]]] = {name: [] for name in readers}
+    for number in range(rounds + 1):
+        for name, command in readers.items():
+            result = _run(command)
+            note(f"round {number or 'discarded'}: {name} {json.dumps(result)}")
+            if number:
+                results[name].append(result)
+    return {name: {key: median(run[key] for run in runs) for key in runs[0]} for name, runs in results.items()}
+
+
+def _run(command: Reader) -> dict[str, float]:
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=_PATIENCE)  # noqa: S603
+    numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return numbers
 
 
 def _compare(name: str, readers: dict[str, Reader], objects: int) -> dict[str, dict[str, float]]:

@@ -4,6 +4,7 @@ YAML is read as by kubectl: dates and `1:30` are text, and numeric keys become t
 obvious mistakes (two values for one key, an alias within its own value), are rejected with their line.
 """
 
+import json
 import math
 import re
 import sys
@@ -12,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from cli.json_text import as_yaml
 
 _MOST_BYTES = 4 << 20
 """More than the API server accepts for one object (3 MB)."""
@@ -34,6 +33,9 @@ _CORE = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
 _LEFT_AS_TEXT = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
 """Numbers to the base of 60, which neither YAML 1.2 nor kubectl knows."""
+
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)")
+_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 class BadDocument(Exception):
@@ -193,3 +195,38 @@ for _kind, _construct in (
     ("float", _Loader.construct_yaml_float),
 ):
     _Loader.add_constructor(_CORE + _kind, _construct)
+
+
+def as_yaml(content: bytes) -> bytes:
+    """One or several JSON objects as equivalent YAML with the same lines; any other content unchanged."""
+    try:
+        text = content.decode("utf-8-sig")
+        objects = list(_objects(text)) if text.lstrip().startswith("{") else []
+    except (ValueError, RecursionError):
+        return content
+    # a JSON text contains no unescaped tab
+    whole = [_ESCAPE.sub(_whole, each.replace("\t", " ")) for each in objects]
+    return "".join(whole).encode() if whole else content
+
+
+def _objects(text: str) -> Iterator[str]:
+    """Each object with surrounding blanks, later ones marked as documents. Raises ValueError, RecursionError."""
+    decoder = json.JSONDecoder(parse_int=str, parse_float=str)
+    begin = _blanks(text, 0)
+    lead = text[:begin]
+    while begin < len(text):
+        _, end = decoder.raw_decode(text, begin)
+        after = _blanks(text, end)
+        yield lead + text[begin:after]
+        begin, lead = after, "--- " if text[end:after].endswith("\n") else "\n--- "
+
+
+def _blanks(text: str, at: int) -> int:
+    """The end of a run of blanks."""
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+def _whole(escape: re.Match[str]) -> str:
+    """A surrogate pair as one character; other escapes mean the same in YAML."""
+    return str(json.loads(f'"{escape[0]}"')) if len(escape[0]) > 2 else escape[0]

@@ -75,13 +75,13 @@ def _parser_of_run() -> argparse.ArgumentParser:
 
 
 def _sandbox(arguments: Sequence[str]) -> int:
-    from cli import sandbox, sandbox_faults
+    from cli import sandbox
 
-    if arguments[:1] and arguments[0] in (sandbox_faults.FAULT, sandbox_faults.HEAL):
-        return sandbox_faults.run(arguments, os.environ)
+    if arguments[:1] and arguments[0] in (sandbox.FAULT, sandbox.HEAL):
+        return sandbox.change_faults(arguments, os.environ)
     parser = argparse.ArgumentParser(
         "tidb-operator sandbox",
-        description=sandbox.__doc__,
+        description="A Kubernetes and TiDB world on loopback, for an operator in another terminal.",
         epilog="`tidb-operator sandbox fault --help` lists what you can break while it runs; `sandbox heal` mends it.",
     )
     parser.add_argument(

@@ -1,14 +1,28 @@
-"""`tidb-operator sandbox`: a Kubernetes and TiDB world on loopback, for an operator in another terminal."""
+"""`tidb-operator sandbox`: a Kubernetes and TiDB world on loopback, for an operator in another terminal.
 
+`sandbox fault` breaks something in it, and `sandbox heal` mends it.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlencode
+
+import msgspec
 
 from cli import hints
 from cli.failures import Failure
+from cli.tidb.connection import Kubeconfig
 from cli.world import new_world
 from controller_manager.shutdown import stopping_on_signals
+from kube.client import Client
+from kube.errors import NotFound
+from kube.objects import Json
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
+from sandbox.fault_requests import PATH, VERBS
 
 
 def serve(directory: Path) -> int:
@@ -35,3 +49,47 @@ def serve(directory: Path) -> int:
         finally:
             world.stop()
     return 0
+
+
+FAULT, HEAL = "fault", "heal"
+
+
+def change_faults(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Carry out `fault …` or `heal …`; the exit code. Raises Failure, ApiError, TransportError."""
+    command, *rest = arguments
+    known = "\n".join(f"{f'{name} {verb.takes}':<34} {verb.means}" for name, verb in VERBS.items())
+    parser = argparse.ArgumentParser(
+        f"tidb-operator sandbox {command}",
+        description="Break something in the sandbox; `heal` mends it."
+        if command == FAULT
+        else "Mend everything that `fault` has broken, or one fault.",
+        epilog=known,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+    parser.add_argument("fault", nargs="?", default="", help="one of those below; without it, show what is broken")
+    parser.add_argument("on", nargs="?", default="", help="the node, pod, cluster or image")
+    given = parser.parse_args(rest)
+    with closing(Kubeconfig(given.kubeconfig, "", environ, SystemClock())) as server:
+        for each in _asked(server.client, command, given.fault, given.on)["faults"] or ["nothing is broken"]:
+            print(each)
+    return 0
+
+
+def _asked(client: Client, command: str, fault: str, on: str) -> Json:
+    """What the sandbox answers. Raises Failure for an API server of another kind."""
+    try:
+        if command == HEAL:
+            query = f"?{urlencode({'fault': f'{fault} {on}'})}" if fault else ""
+            answer = client.request("DELETE", f"{PATH}{query}")
+        elif fault:
+            answer = client.request("POST", PATH, body={"fault": fault, "on": on})
+        else:
+            answer = client.request("GET", PATH)
+    except NotFound as error:
+        if "page not found" in error.message or not error.message:
+            raise Failure("this API server is no sandbox; source the file `env` that the sandbox wrote") from None
+        raise
+    found: Json = msgspec.json.decode(answer.body)
+    return found

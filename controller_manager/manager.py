@@ -24,7 +24,7 @@ from controller_manager.version import project_version
 from controllers.controller import Controller
 from controllers.queues import REST
 from controllers.runtime import Runtime, new_runtime
-from informers.detector import InconsistencyDetector, is_switched_on
+from informers.factory import InconsistencyDetector, is_switched_on
 from informers.reflector import WatchErrorHandler, log_watch_error
 from kube.client import Client
 from kube.config import ClusterConfig

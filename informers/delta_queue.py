@@ -1,8 +1,8 @@
 """The queue between the reflector and the store: every event, in the order of arrival (informers-workqueue.md 12).
 
 client-go has two designs under this name; this is the newer one, RealFIFO. Each event and each relist is one delta. A
-relist is compared with the store when it is applied (`informers.applying`). Tombstones are made there, and no queued
-delta is overtaken by another or merged with it.
+relist is compared with the store when it is applied (`informers.shared_informer`), which also makes the tombstones. No
+queued delta is overtaken by another or merged with it.
 """
 
 import threading

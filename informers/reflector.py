@@ -8,7 +8,7 @@ retries of watches share one backoff.
      ▲ any error  │ refused, 429: wait, open again
      └── wait ◀───┴─ other errors, expired, a very short watch
 
-With `streaming` a round begins with a watch that delivers the list first (`informers.streaming`). If that fails, the
+With `streaming` a round begins with a watch that delivers the list first (`informers.attempts`). If that fails, the
 round continues with a list.
 """
 
@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 
 import structlog
 
-from informers.backoff import Backoff
+from informers.attempts import COMPLETE, REQUEST, SILENCE, Backoff, InitialEvents, is_too_large, is_too_many_requests
 from informers.list_watch import ListWatch
 from informers.metrics import (
     LIST_ERROR,
@@ -35,8 +35,6 @@ from informers.metrics import (
     ResourceMetrics,
 )
 from informers.pager import PAGE_SIZE, PagedList, list_pages
-from informers.refusals import is_too_large, is_too_many_requests
-from informers.streaming import COMPLETE, REQUEST, SILENCE, InitialEvents
 from kube.client import Watch, WatchEvent
 from kube.errors import ApiError, BadRequest, Expired, Invalid
 from kube.failure_log import FailureLog

@@ -10,20 +10,20 @@ from enum import Enum
 
 import structlog
 
-from informers.applying import apply_delta
 from informers.consistency import Difference, check
 from informers.delta_queue import DeltaFIFO, QueueClosed
-from informers.deltas import Delta
+from informers.deltas import Added, Batch, Bookmark, Deleted, Delta, Event, ReplacedAll, SyncAll, Updated
 from informers.handlers import ResourceEventHandler
 from informers.index import DEFAULT_INDEXERS, Indexers
 from informers.list_watch import ListWatch
 from informers.metrics import InformerMetrics
-from informers.notifications import Add, Notification, Update
+from informers.notifications import Add, Delete, Notification, Update
 from informers.reflector import Reflector, WatchErrorHandler
 from informers.registration import HandlerRegistration
 from informers.resync import ResyncSchedule
 from informers.store import Store
 from informers.threads import join_all, start_thread
+from informers.tombstones import DeletedFinalStateUnknown
 from kube.objects import Object
 from ports.clock import Clock
 from ports.latch import Latch
@@ -274,3 +274,49 @@ def _meant_for(registration: HandlerRegistration, notifications: list[Notificati
     if registration.turn.due:
         return notifications
     return [n for n in notifications if not (isinstance(n, Update) and n.is_sync)]
+
+
+def apply_delta(store: Store, delta: Delta, is_in_initial_list: bool) -> list[Notification]:
+    """Apply `delta` to `store` and return the notifications, in order (FIFO-20 to FIFO-24).
+
+    Only one thread may write to a store.
+    """
+    match delta:
+        case Added() | Updated() | Deleted():
+            return _change(store, (delta,), is_in_initial_list)
+        case Batch(events):
+            return _change(store, events, is_in_initial_list)
+        case ReplacedAll(objects, resource_version):
+            return _replace(store, objects, resource_version, is_in_initial_list)
+        case SyncAll():
+            return [Update(obj, obj) for obj in store.list()]
+        case Bookmark(resource_version):
+            store.bookmark(resource_version)
+            return []
+
+
+def _change(store: Store, events: tuple[Event, ...], initial: bool) -> list[Notification]:
+    """Apply events of different objects in one step."""
+    before = [store.get(event.obj) for event in events]
+    store.change((event.obj, isinstance(event, Deleted)) for event in events)
+    notifications = (_notification(old, event, initial) for old, event in zip(before, events, strict=True))
+    return [notification for notification in notifications if notification]
+
+
+def _notification(old: Object | None, event: Event, initial: bool) -> Notification | None:
+    if not isinstance(event, Deleted):
+        return _stored(old, event.obj, initial)
+    return Delete(event.obj) if old else None
+
+
+def _replace(store: Store, objects: tuple[Object, ...], version: str, initial: bool) -> list[Notification]:
+    before = {obj.key: obj for obj in store.list()}
+    # if a list has an object twice, its last state counts
+    listed = {obj.key: obj for obj in objects}
+    store.replace(listed.values(), version)
+    gone = [Delete(DeletedFinalStateUnknown(key, obj)) for key, obj in before.items() if key not in listed]
+    return [*gone, *(_stored(before.get(key), obj, initial) for key, obj in listed.items())]
+
+
+def _stored(old: Object | None, new: Object, initial: bool) -> Notification:
+    return Add(new, initial) if old is None else Update(old, new)

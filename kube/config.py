@@ -19,6 +19,8 @@ from kube.credentials import (
     ConfigError,
     Credentials,
     ExecCredentials,
+    Headers,
+    Impersonation,
     NoCredentials,
     ProviderCredentials,
     StaticCredentials,
@@ -26,7 +28,6 @@ from kube.credentials import (
 )
 from kube.exec_plugin import Plugin
 from kube.home import expanded
-from kube.impersonation import Headers, Impersonation
 from kube.objects import Json
 from kube.yaml_tree import TooLarge, load_yaml
 from ports.clock import Clock

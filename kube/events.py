@@ -7,14 +7,14 @@ Creations, patches and deletions for one object within seconds become one event.
 import contextlib
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from kube.client import Client
 from kube.errors import AlreadyExists, ApiError, NotFound
-from kube.event_batches import EventBatches
 from kube.event_correlation import Correlator, Happening, NewEvent, ObjectReference, RepeatedEvent, together
 from kube.objects import Json, Object
 from kube.resources import EVENTS
@@ -41,6 +41,11 @@ _TRY_AGAIN = 10.0
 _FLUSH = 2.0
 _JOINED = frozenset({"SuccessfulCreate", "SuccessfulPatch", "SuccessfulDelete"})
 """The reasons of routine events that are joined."""
+
+_COLLECT = 3.0
+"""Seconds for which events about an object are collected."""
+_COLLECT_JOINED = 10.0
+"""The same if all collected events may be joined: a cluster's objects are created in three batches."""
 
 
 class EventRecorder:
@@ -232,3 +237,39 @@ def _namespace(event: NewEvent | RepeatedEvent) -> str:
 
 def _seconds(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(slots=True)
+class _Batch:
+    due: float = math.inf
+    happenings: list[Happening] = field(default_factory=list)
+
+
+class EventBatches:
+    """Events that are not sent yet, by object: those about one object within seconds go together (EV-3).
+
+    Not thread-safe.
+    """
+
+    def __init__(self, joined: Collection[str]) -> None:
+        """`joined` are the reasons whose events may be joined and sent later."""
+        self._joined = joined
+        self._batches: dict[tuple[str, ...], _Batch] = {}
+
+    def add(self, happening: Happening, now: float) -> None:
+        """Add an event at `now` (monotonic seconds). An event that cannot be joined sends the waiting ones with it."""
+        batch = self._batches.setdefault(happening.about.identity, _Batch())
+        batch.due = min(batch.due, now + (_COLLECT_JOINED if happening.reason in self._joined else _COLLECT))
+        batch.happenings.append(happening)
+
+    def due(self) -> float:
+        """When the next events are due; infinity if none waits."""
+        return min((batch.due for batch in self._batches.values()), default=math.inf)
+
+    def take(self, now: float = math.inf) -> list[Happening]:
+        """Remove and return the events that are due at `now`, in order for each object."""
+        due = [key for key, batch in self._batches.items() if batch.due <= now]
+        return [happening for key in due for happening in self._batches.pop(key).happenings]
+
+    def __len__(self) -> int:
+        return sum(len(batch.happenings) for batch in self._batches.values())

@@ -22,8 +22,7 @@ from kube.errors import ApiError, NotFound
 from kube.events import NORMAL
 from kube.failure_log import FailureLog
 from kube.lease_watch import LeaseWatch
-from kube.leases import LeaseLock, LeaseRecord, micro_time
-from kube.local_lease import LocalLease
+from kube.leases import LeaseLock, LeaseRecord, LocalLease, micro_time
 from kube.objects import Object
 from ports.clock import Clock
 from ports.failures import ANY_FAILURE

@@ -1,5 +1,6 @@
 """Reads and writes of a Lease that keep foreign fields (LE-2, LE-3, LE-23)."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,8 @@ from kube.client import Client, read_object, readable
 from kube.errors import InternalError, Status
 from kube.objects import Json, Object
 from kube.resources import LEASES
+from ports.clock import Clock
+from ports.fencing import LeaseExpired
 from ports.structs import UNREADABLE
 
 
@@ -126,3 +129,36 @@ def _spec(record: LeaseRecord) -> Json:
         "renewTime": record.renewed,
         "leaseTransitions": record.transitions,
     }
+
+
+class LocalLease:
+    """A fence: writing is allowed while this process leads and its last renewal is younger than the lease.
+
+    Only the monotonic clock counts, from the moment the renewal was *sent*: no other process can have seen the renewal
+    earlier, so none can take over before the lease ends here.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._valid_until = float("-inf")
+
+    def extend(self, sent: float, duration: float) -> None:
+        """Record that a renewal for `duration` seconds, sent at `sent`, was accepted."""
+        with self._lock:
+            self._valid_until = sent + duration
+
+    def drop(self) -> None:
+        """Stop leading."""
+        with self._lock:
+            self._valid_until = float("-inf")
+
+    def is_valid(self) -> bool:
+        """True while no other process can be the leader."""
+        with self._lock:
+            return self._clock.now() < self._valid_until
+
+    def check(self) -> None:
+        """Return when writing is allowed. Raises LeaseExpired."""
+        if not self.is_valid():
+            raise LeaseExpired("this process does not hold a valid leader lease")

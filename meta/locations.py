@@ -4,7 +4,7 @@ PD spreads the replicas of a region over the values of its `location-labels`. Wi
 host.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,11 +19,18 @@ from kube.objects import Object
 from member import api_clients
 from member.components import workload
 from member.context import ReconcileContext
-from member.observed.location import location, with_zone
 from member.observed.pod import Pod
 from member.outcome import Done, Outcome
 
 log = structlog.get_logger(__name__)
+
+ZONE = "zone"
+_WELL_KNOWN: Mapping[str, Sequence[str]] = {
+    "region": ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
+    ZONE: ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
+    "host": ("kubernetes.io/hostname",),
+}
+"""The labels that Kubernetes sets on nodes, by the short names that are usual in PD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +131,18 @@ def _send(ctx: ReconcileContext, update: _LocationUpdate) -> None:
             settings.forget(update.target)
         else:
             settings.accepted(update.target, update.setting)
+
+
+def location(node: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
+    """The values of `keys` among the labels of a node, without keys that the node lacks."""
+    found = {key: next((node[name] for name in (key, *_WELL_KNOWN.get(key, ())) if node.get(name)), "") for key in keys}
+    return {key: value for key, value in found.items() if value}
+
+
+def with_zone(node: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
+    """The location of a server that prefers replicas in its own zone; empty if `keys` contain no zone."""
+    zone = next((key for key in (ZONE, *_WELL_KNOWN[ZONE]) if key in keys), None)
+    found = location(node, keys)
+    if zone is None or zone not in found:
+        return {}
+    return found | {ZONE: found[zone]}

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import chart, distributions, image, plugin, sbom
+from release import deployment, distributions, plugin, sbom
 from release.source import ROOT, export, notes, uncommitted
 
 _BILLS = {
@@ -55,13 +55,13 @@ def build(given: argparse.Namespace) -> Iterator[str]:
     machines = plugin.this_machine() if given.this_machine else plugin.every_machine()
     file = plugin.build(source, work / "plugin", target, machines)
     plugin.krew_manifest(source, plugin.package(source, file, target), given.url, target)
-    if chart.package(source, given.images, target) is None:
+    if deployment.package(source, given.images, target) is None:
         yield "chart: no Helm (make helm): not packaged"
     for subject, lock in _BILLS.items():
         sbom.write(source, subject, lock, target)
     (target / "NOTES.md").write_text(notes(source), "utf-8")
     yield from _checksums(target)
-    yield from () if given.no_image else image.build(source)
+    yield from () if given.no_image else deployment.build(source)
 
 
 def empty(target: Path) -> None:

@@ -90,7 +90,7 @@ def build(source: Source, work: Path, target: Path, machines: Iterable[tuple[str
 def modules_of_plugin() -> set[Path]:
     """The files of the modules that the commands of the plugin import, relative to the root."""
     root = Path(__file__).resolve().parents[1]
-    table = (root / "cli" / "tidb" / "commands.py").read_text("utf-8")
+    table = (root / "cli" / "tidb" / "main.py").read_text("utf-8")
     waiting = ["cli.tidb.__main__", "cli.tidb.main", "cli.tidb.completion", *_COMMANDS.findall(table)]
     found: dict[str, Path] = {}
     while waiting:

@@ -17,9 +17,8 @@ from kube.objects import Object
 from ports.clock import Clock
 from ports.transport import TransportError
 from scheduler.cluster_state import Candidate, ClusterState, candidate, claim_of
-from scheduler.previous_node import back_to_previous_node
+from scheduler.placement import PD, SPREAD_COMPONENTS, Spread, back_to_previous_node
 from scheduler.protocol import Answer, Preemption, Question, Victims
-from scheduler.spread import PD, SPREAD_COMPONENTS, Spread
 from scheduler.turns import NotItsTurn, Turns, node_of
 
 _TIDB = "tidb"

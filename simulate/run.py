@@ -25,8 +25,7 @@ from simulate.invariants.losses import lacking
 from simulate.invariants.reporting import unserved
 from simulate.judge.alerts import Recorded
 from simulate.judge.end_state import Leaves, end_state
-from simulate.judge.judge import Invariants, Violation
-from simulate.judge.neighbourhood import Neighbourhood
+from simulate.judge.judge import Invariants, Neighbourhood, Violation
 from simulate.judge.outages import OutageJudge
 from simulate.judge.restarts import are_judged
 

@@ -37,7 +37,7 @@ LISTS: Mapping[tuple[str, str], str] = {
 """Lists that may stand outside the table, as `(file, source)`, each with its reason."""
 
 LOOKUPS: Mapping[tuple[str, str], str] = {
-    ("cli/tidb/commands.py", "getattr(import_module(module), name)"): "commands, by the names in their table",
+    ("cli/tidb/main.py", "getattr(import_module(module), name)"): "commands, by the names in their table",
     ("controller_manager/features.py", "getattr(gates, field)"): "feature gates, by their names in a flag",
     ("controller_manager/flags.py", "getattr(options, option.name)"): "options, by the fields of their class",
     ("kube/pools.py", "getattr(socket, name, None)"): "socket options that some systems lack",

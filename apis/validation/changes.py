@@ -1,7 +1,7 @@
-"""What may not change any more, judged by what runs (defaults-and-validation.md 4).
+"""Fields that can no longer change, judged by what runs (defaults-and-validation.md 4; lifecycle.md R25).
 
-The last word is not with the previous spec, which nobody keeps, but with the StatefulSets and the ConfigMaps they
-mount: what differs from them without effect, or with a destructive one, is refused with the way back.
+The API server keeps no previous spec, so the rules compare with the StatefulSets and the ConfigMaps that they mount. A
+difference without effect, or with a destructive one, is refused with the way back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from apis import config, images, toml
 from apis.accessor import Component, find, workloads
 from apis.components import component_names, component_type
+from apis.dmcluster import DMCluster
 from apis.identity import INSTANCE_LABEL, instance_name, tls_enabled
 from apis.problem import InvalidField, Problem
 from apis.shared import Json
@@ -20,15 +21,18 @@ from apis.validation import stricter
 _NOTHING: Json = {"spec": {"replicas": 0}}
 _BOOTSTRAP_VOLUME = "tidb-bootstrap-sql"
 
+_DM_MASTER = "dm-master"
+_DM_TLS = "spec.tlsCluster.enabled"
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """What runs of a cluster, by member type.
 
-    `images` are those of the main containers, `configs` the configuration files in use, read; `bootstrap_sql` names
-    the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors. `pd_replicas` is
-    how many PD pods there should be, `pd_tls` whether they speak TLS, None when nothing tells. `domains` are those
-    under which pods are known. `stateful_sets` are all that the rules of `stricter` are judged by.
+    `images` are the images of the main containers, `configs` the parsed configuration files in use; `bootstrap_sql`
+    names the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors.
+    `pd_replicas` is the desired number of PD pods, `pd_tls` whether they speak TLS, None if unknown. `domains` are
+    the cluster domains in the pods' names. The rules of `stricter` judge by `stateful_sets`.
     """
 
     instance: str = ""
@@ -48,7 +52,7 @@ def observe(
     instance: str = "",
     left_behind: Iterable[str] = (),
 ) -> Running:
-    """What StatefulSets and the configuration texts they mount tell, both by member type.
+    """What StatefulSets and the configuration texts that they mount show, both by member type.
 
     `instance` is what else has in its selector, should there be no StatefulSet; `left_behind` are the configuration
     texts of a PD that has none.
@@ -285,3 +289,28 @@ def _written_by_user(component: Component, running: Running) -> bool:
 
 def _has_values(table: Table) -> bool:
     return any(_has_values(value) if isinstance(value, dict) else True for value in table.values())
+
+
+def dm_immutability(dc: DMCluster, stateful_sets: Mapping[str, Json], left_behind: Iterable[str]) -> Iterator[Problem]:
+    """Problems of a defaulted cluster, given its StatefulSets by component.
+
+    `left_behind` are the configurations, as TOML, of masters that are suspended.
+    """
+    wanted, live = tls_enabled(dc), stateful_sets.get(_DM_MASTER)
+    speak_tls = _masters_speak_tls(dc) if live else speaks_tls(left_behind, "ssl-ca")
+    if speak_tls is None or wanted == speak_tls:
+        return
+    back = f"set it back to {str(speak_tls).lower()}"
+    if live is None:
+        why = "while the masters are suspended, because they know each other by their URLs"
+        yield Problem(_DM_TLS, wanted, f"cannot be changed {why}; {back}, and resume the cluster")
+    elif max(len(dc.status.master.members), live["spec"].get("replicas", 1)) > 1:
+        why = "while there is more than one master, because those with and without TLS do not understand each other"
+        way_out = f"{back}, and scale spec.master to 1 before changing it"
+        yield Problem(_DM_TLS, wanted, f"cannot be changed {why}; {way_out}")
+
+
+def _masters_speak_tls(dc: DMCluster) -> bool | None:
+    """Whether the masters speak TLS; None when none was ever up, or they differ."""
+    schemes = {each.client_url.partition("://")[0] for each in dc.status.master.members.values() if each.client_url}
+    return schemes == {"https"} if len(schemes) == 1 else None

@@ -1,4 +1,4 @@
-"""Rules of TidbDashboard and TidbNGMonitoring (other-resources.md 4, 5)."""
+"""Rules of TidbInitializer, TidbDashboard and TidbNGMonitoring (other-resources.md 2, 4, 5)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,10 +6,38 @@ from apis import quantity
 from apis.config import tables
 from apis.config_schema import NONE
 from apis.dashboards import TidbDashboard
+from apis.initializers import TidbInitializer
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.problem import InvalidField, Problem
 from apis.shared import PodSettings, Quantity, StorageVolume, TidbClusterRef
 from apis.validation import containers, pods
+
+_SUFFIX = "-tidb-initializer"
+
+
+def validate_initializer(initializer: TidbInitializer) -> list[Problem]:
+    """Everything that is wrong with a TidbInitializer. v1.6 has no such rules."""
+    spec, meta = initializer.spec, initializer.metadata
+    problems = list(_check_cluster(spec.cluster, meta.namespace))
+    if len(meta.name) > _LONGEST_LABEL:
+        message = f"must have {_LONGEST_LABEL} characters at most, since it becomes a label"
+        problems.append(Problem("metadata.name", meta.name, message))
+    if not spec.image:
+        message = "is required; name an image that has python with MySQLdb, sh and nc, such as tnir/mysqlclient"
+        problems.append(Problem("spec.image", spec.image, message))
+    return problems
+
+
+def _check_cluster(reference: TidbClusterRef, own: str) -> Iterator[Problem]:
+    if not reference.name:
+        yield Problem("spec.cluster.name", reference.name, "is required; name the TidbCluster")
+    elif len(reference.name) > (longest := _LONGEST_LABEL - len(_SUFFIX)):
+        message = f"must have {longest} characters at most, since <name>{_SUFFIX} becomes a label of the Job's pod"
+        yield Problem("spec.cluster.name", reference.name, message)
+    if reference.namespace not in ("", own):
+        message = f"must be that of the TidbInitializer, {own}: its Job runs beside the cluster; create it there"
+        yield Problem("spec.cluster.namespace", reference.namespace, message)
+
 
 _LONGEST_LABEL = 63
 _POLICIES = ("Retain", "Delete", "Recycle")

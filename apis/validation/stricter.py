@@ -15,7 +15,7 @@ from apis.identity import instance_name
 from apis.problem import Problem
 from apis.shared import Json, Quantity
 from apis.tidbcluster import TidbCluster
-from apis.validation import mounts, replica_limit
+from apis.validation import containers, replica_limit
 from apis.validation.volumes import WITH_STORAGE_VOLUMES
 
 _LONGEST_NAME = 63
@@ -49,7 +49,7 @@ def check(tc: Cluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
                 yield problem
             seen.add(problem.field)
         yield from _check_containers(component, live)
-        yield from mounts.check(component)
+        yield from containers.check_pod(component)
         yield from _check_sizes(component, live)
     for component in workloads(tc):
         yield from _check_replicas(component, stateful_sets.get(component.name), limit)

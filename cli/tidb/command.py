@@ -1,4 +1,4 @@
-"""A command of the plugin: its arguments and its action. The table `cli.tidb.commands` has its name."""
+"""A command of the plugin: its arguments and its action. The table `cli.tidb.main` has its name."""
 
 import argparse
 from collections.abc import Callable, Sequence

@@ -5,10 +5,11 @@ import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from importlib import import_module
 
 from cli.failures import Failure, plainly
 from cli.tidb.command import Command
-from cli.tidb.commands import COMMANDS
 from cli.tidb.connection import Kubeconfig
 from cli.tidb.output import FORMATS, output_for
 from cli.tidb.session import Session
@@ -46,6 +47,42 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequen
     if handed_on and not command.hands_on:
         parser.error(f"unrecognized arguments: {' '.join(handed_on)}")
     return command, given, handed_on
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A command in the list, with its place: `module:NAME`.
+
+    A command is imported when it is called, so that no other waits for its imports.
+    """
+
+    summary: str
+    place: str
+
+    def load(self) -> Command:
+        """Import the command."""
+        module, _, name = self.place.partition(":")
+        command: Command = getattr(import_module(module), name)
+        return command
+
+
+COMMANDS: Mapping[str, Listed] = {
+    "status": Listed("show a cluster at a glance, or a line for each", "cli.tidb.status.command:STATUS"),
+    "doctor": Listed("say why a cluster is not as it should be, and the way out", "cli.doctor.command:DOCTOR"),
+    "diff": Listed("show what the operator would write now", "cli.tidb.planned:DIFF"),
+    "restart": Listed("restart a component pod by pod, or one pod", "cli.tidb.restart:RESTART"),
+    "drain": Listed("move the pods of clusters off a node, one at a time", "cli.tidb.drain.command:DRAIN"),
+    "logs": Listed("print what pods of a cluster print, several at once", "cli.tidb.logs:LOGS"),
+    "pause": Listed("keep the operator from changing clusters", "cli.tidb.pausing:PAUSE"),
+    "resume": Listed("let the operator change clusters again", "cli.tidb.pausing:RESUME"),
+    "certs": Listed(
+        "show the certificates that a cluster needs, and until when they hold", "cli.tidb.certificates:CERTS"
+    ),
+    "completion": Listed(
+        "print what a shell is to run so that it completes kubectl-tidb", "cli.tidb.completion:COMPLETION"
+    ),
+}
+"""By name; a new command is one more line."""
 
 
 def make_parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from apis.components import DM_CLUSTER as DM_CLUSTER_KIND
 from apis.dmcluster import DMCluster
 from apis.problem import Problem
-from apis.validation import dm_changes, stricter, validate
+from apis.validation import changes, stricter, validate
 from controllers.cluster_kind import cluster_kind
 from controllers.dmcluster import conditions, stages
 from kube.objects import Json, Object
@@ -30,7 +30,7 @@ def _problems(dc: DMCluster, deps: Dependencies) -> Sequence[Problem]:
     running = _running(dc, deps)
     return validate(dc) or [
         *stricter.check(dc, running),
-        *dm_changes.check(dc, running, _configs_of_suspended_masters(dc, deps)),
+        *changes.dm_immutability(dc, running, _configs_of_suspended_masters(dc, deps)),
     ]
 
 

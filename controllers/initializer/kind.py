@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from apis.initializers import TidbInitializer
-from apis.validation.initializers import validate_initializer
+from apis.validation.dashboards import validate_initializer
 from controllers.conditions import PROGRESSING, READY
 from controllers.initializer.running import initialize, observe
 from controllers.simple_kind import Reconcile, SimpleKind

@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from apis.consent import BY_CONSENT, ReferencePolicy
-from apis.monitor_defaulting import with_monitor_defaults
-from apis.monitors import CLUSTER_SELECTOR, TidbMonitor
+from apis.monitors import CLUSTER_SELECTOR, TidbMonitor, with_monitor_defaults
 from apis.validation.monitors import labels_selected_by, validate_monitor
 from controllers.cluster_etcd import EtcdOf
 from controllers.controller import Controller

@@ -14,7 +14,7 @@ from kube.resources import (
     STORAGE_CLASSES,
     Resource,
 )
-from sandbox.apiserver import defaults, priorities, schemas, service_accounts, services, structural, validation
+from sandbox.apiserver import defaults, new_pods, schemas, services, structural, validation
 from sandbox.apiserver.kinds import Custom, Kind
 from sandbox.apiserver.refusals import FieldError, Refusal, bad_request, forbidden, invalid, invalid_value
 from sandbox.apiserver.world import World
@@ -110,8 +110,8 @@ def _built_in(world: World, kind: Kind, tree: Json, old: Json | None) -> list[Fi
         finalizers = tree["metadata"].get("finalizers") or []
         tree["metadata"]["finalizers"] = [*finalizers, *({protection} - set(finalizers))]
     if kind.resource == PODS and old is None:
-        priorities.give_priority(world, tree)
-        service_accounts.give_account(world, tree)
+        new_pods.give_priority(world, tree)
+        new_pods.give_account(world, tree)
     errors = validation.built_in_errors(kind, tree, old)
     if errors:
         return errors

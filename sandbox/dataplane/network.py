@@ -20,7 +20,7 @@ from ports.transport import (
 )
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.interconnect import Interconnect
-from sandbox.dataplane.metrics import handled
+from sandbox.dataplane.monitoring import handled
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.paths import path_class
 from sandbox.dataplane.processes import Answer, Launch, Process, Waiting, text

@@ -14,7 +14,6 @@ from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
 from sandbox.dataplane.pump import pump_nodes
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
-from sandbox.dataplane.sql_users import change_users, is_of_users
 from sandbox.dataplane.tables import UNAVAILABLE, Rows
 from sandbox.dataplane.tls import Certificate, ServerSide
 
@@ -34,6 +33,12 @@ _SET_PASSWORD = re.compile(r"SET PASSWORD FOR '(\w+)'@'%' = '((?:[^'\\]|''|\\\\)
 _SET_TIFLASH_REPLICA = re.compile(r"ALTER TABLE `?(\w+)`?\.`?(\w+)`? SET TIFLASH REPLICA (\d+)", re.IGNORECASE)
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
 _UPGRADING = b"/tidb/server/global_state"
+
+_TEXT = r"'((?:[^'\\]|''|\\.)*)'"
+_CHANGED = re.compile(rf"(CREATE|ALTER) USER (IF NOT EXISTS )?{_TEXT}@{_TEXT} IDENTIFIED BY {_TEXT}", re.IGNORECASE)
+_WITHOUT_EFFECT = re.compile(r"(?:UPDATE mysql\.user SET Host|GRANT |SET GLOBAL ).*", re.IGNORECASE | re.DOTALL)
+_ESCAPED = re.compile(r"''|\\(.)")
+_CANNOT = 1396
 
 
 class TidbProcess(ServerProcess):
@@ -219,3 +224,25 @@ TIDB = ServerProgram(
     demands=False,
     allowed_names="security.cluster-verify-cn",
 )
+
+
+def is_of_users(statement: str) -> bool:
+    """True if a statement is about users, or changes settings that the sandbox ignores."""
+    return bool(_CHANGED.fullmatch(statement) or _WITHOUT_EFFECT.fullmatch(statement))
+
+
+def change_users(users: dict[str, str], statement: str) -> None:
+    """Execute it. Raises SqlRefused."""
+    found = _CHANGED.fullmatch(statement)
+    if found is None:
+        return
+    verb, tolerant, user, password = found[1].upper(), found[2], _plain(found[3]), _plain(found[5])
+    if (user in users) is (verb == "CREATE"):
+        if tolerant:
+            return
+        raise SqlRefused(_CANNOT, f"Operation {verb} USER failed for '{user}'@'{_plain(found[4])}'")
+    users[user] = password
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(lambda each: each[1] or "'", text)

@@ -1,6 +1,7 @@
 """The calls between the operator and the outside, which the simulator counts, breaks and checks."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
@@ -9,7 +10,7 @@ import msgspec
 from structlog.contextvars import get_contextvars
 
 from kube.objects import Json
-from ports.transport import Request
+from ports.transport import ByteStream, Request, Response, Transport
 
 _WITH_A_NUMBER = re.compile(r"[^/]*\d[^/]*")
 """A part of a path with the name of a store, member, pod or version."""
@@ -122,3 +123,24 @@ def _target(request: Request) -> Target:
     if not name and request.body:
         name = str(msgspec.json.decode(request.body).get("metadata", {}).get("name", ""))
     return Target(f"{plural}.{group}" if group else plural, namespace, name, subresource)
+
+
+Exchange = Callable[[Port, Transport, Request], Response]
+"""Carries out a request or a fault. Raises TransportError, Crash."""
+
+
+class InterceptedTransport:
+    """A transport that passes requests to an `Exchange`."""
+
+    def __init__(self, port: Port, transport: Transport, exchange: Exchange) -> None:
+        self._port = port
+        self._transport = transport
+        self._exchange = exchange
+
+    def request(self, request: Request) -> Response:
+        """Pass the request on. Raises Crash."""
+        return self._exchange(self._port, self._transport, request)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """Open a stream; the simulated operator opens none."""
+        return self._transport.stream(request, idle_timeout)

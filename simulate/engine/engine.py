@@ -33,12 +33,11 @@ from sandbox.actor_system import NeverSettles
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
 from simulate.engine import plan as plans
-from simulate.engine.calls import Call, Crash, Port, call
+from simulate.engine.calls import Call, Crash, InterceptedTransport, Port, call
 from simulate.engine.certificates import secrets
 from simulate.engine.components import cluster_of
 from simulate.engine.events import Events
 from simulate.engine.hands import Hands
-from simulate.engine.intercepted_transport import InterceptedTransport
 from simulate.engine.interleaving import Interleaver, Step
 from simulate.engine.operator import SETTINGS, Operator
 from simulate.engine.request_faults import RequestFaults, refusal

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from controllers.status_pacing import EVERY
 from simulate.engine.operator import RESYNC
 from simulate.engine.state import State
-from simulate.invariants import availability, captures, control, data, failover, losses, order, reporting, upkeep
+from simulate.invariants import availability, control, data, failover, losses, order, reporting, upkeep
 from simulate.invariants.operator_write import OperatorWrite
 
 OnWrite = Callable[[OperatorWrite], str | None]
@@ -77,7 +77,7 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I41": availability.i41,
     "I43": availability.i43,
     "I44": availability.i44,
-    "I45": captures.i45,
+    "I45": data.i45,
     "I41-pump": availability.pump_i41,
     "I41-tso": availability.tso_i41,
     "I12-pdms": availability.pdms_i12,

@@ -1,12 +1,15 @@
 """Data safety: deletions, removals and overwrites (I1-I7)."""
 
+from apis import duration
 from apis.components import component_type
 from kube.objects import Json
-from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
+from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.labels import INSTANCE
-from simulate.engine.state import State, pod_of, pod_of_member, pump_pod
-from simulate.invariants.facts import DEFERRED, annotations, is_replaced
+from simulate.engine.state import State, is_ready, pod_of, pod_of_member, pump_pod
+from simulate.invariants.facts import DEFERRED, annotations, asked_for, is_replaced, is_suspended, spec_of
 from simulate.invariants.operator_write import OperatorWrite
+
+_TIMEOUT = 10 * 60.0
 
 
 def i1(write: OperatorWrite) -> str | None:
@@ -123,3 +126,32 @@ def _bootstrapped_as(state: State, cluster: Json | None) -> str:
     """The id of the PD cluster in a TidbCluster's status; empty for one that another client invented."""
     known = str(((cluster or {}).get("status") or {}).get("clusterID") or "")
     return known if known in map(str, state.founded) else ""
+
+
+def i45(write: OperatorWrite) -> str | None:
+    """The operator removes no Ready TiCDC pod while its capture has tables that another could take.
+
+    A capture that was drained for as long as the user allows is excepted.
+    """
+    (component, hit), (shrinking, leaving) = write.restarts, write.leaving
+    if "ticdc" not in (component, shrinking) or write.deletes(STATEFUL_SETS):
+        return None
+    going = {*(hit if component else ()), *(leaving if shrinking else ())}
+    pods, wanted = write.before.pods("ticdc"), asked_for(write.known, "ticdc")
+    if is_suspended(write.before.cluster, "ticdc"):
+        return None
+    for ordinal in sorted(going):
+        others_stay = wanted > (0 if ordinal in leaving else 1)
+        if ordinal not in pods or not is_ready(pods[ordinal]) or not others_stay:
+            continue
+        pod = write.before.pod_name("ticdc", ordinal)
+        capture = write.before.captures.get(pod)
+        if capture is not None and capture.tables and not _had_its_time(write, capture.id):
+            return f"{write.call} ends the capture of {pod}, which has {capture.tables} tables"
+    return None
+
+
+def _had_its_time(write: OperatorWrite, capture: str) -> bool:
+    timeout = spec_of(write.seen, "ticdc").get("gracefulShutdownTimeout")
+    limit = duration.seconds(timeout) if timeout else _TIMEOUT
+    return write.before.now - write.before.stopping_since.get(capture, write.before.now) >= limit

@@ -1,6 +1,6 @@
 """Checks every step against the invariants, and records each violation once."""
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -12,14 +12,13 @@ from simulate.engine.components import cluster_of, managed_components
 from simulate.engine.engine import Engine, SyncRecord
 from simulate.engine.state import State, pod_of_member
 from simulate.engine.worlds import KEY
-from simulate.engine.write_addresses import Address
+from simulate.engine.write_addresses import Address, address
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE, TWO_RESYNCS
 from simulate.invariants.facts import parallelism
 from simulate.invariants.operator_write import OperatorWrite
 from simulate.judge.asked_for import AskedFor
 from simulate.judge.backups import BackupJudge
 from simulate.judge.dm import DMJudge
-from simulate.judge.quiet_time import QuietTime
 from simulate.judge.restarts import Lives, Restarts
 from simulate.judge.schedules import ScheduleJudge
 
@@ -193,3 +192,68 @@ class Invariants:
         found = Violation(rule, round(self._engine.elapsed, 3), what)
         self.violations.append(found)
         self._engine.note("JUDGE", str(found))
+
+
+class QuietTime:
+    """The times without faults, in seconds from the start of a plan.
+
+    Temporary violations count against the operator only after all faults are over.
+    """
+
+    def __init__(self, faults: Iterable[plan.Fault] = ()) -> None:
+        self._at_write: dict[Address, list[plan.Fault]] = {}
+        self._broken: list[tuple[float, float]] = []
+        """The intervals with faults."""
+        for fault in faults:
+            if where := address(fault):
+                self._at_write.setdefault(where, []).append(fault)
+            else:
+                self._begin(fault, fault.at or 0.0)
+
+    def wrote(self, addresses: Collection[Address], at: float) -> None:
+        """Record that the operator has sent a write with these addresses."""
+        for fault in (fault for each in addresses for fault in self._at_write.pop(each, ())):
+            self._begin(fault, at)
+
+    def since(self, at: float) -> float | None:
+        """Since when no fault is active; None while one is."""
+        end = max((end for begin, end in self._broken if begin <= at), default=0.0)
+        return end if end <= at else None
+
+    def _begin(self, fault: plan.Fault, at: float) -> None:
+        # a permanent fault is the normal state of the world
+        self._broken.append((at, at + float(getattr(fault, "seconds", 0.0))))
+
+
+class Neighbourhood:
+    """The judges of a plan's clusters; the first judges the plan's own cluster.
+
+    A sync of one cluster must not change another. Joined clusters share their PD, its members and stores.
+    """
+
+    def __init__(self, judges: Sequence[Invariants]) -> None:
+        self._judges = judges
+
+    def sent(self, addresses: Collection[Address]) -> None:
+        for each in self._judges:
+            each.sent(addresses)
+
+    def before(self, call: Call) -> None:
+        hit = [each for each in self._judges if each.state.concerns(call)]
+        # several clusters may share a PD
+        own = [each for each in hit if each.state.key == cluster_of(call.key)]
+        for each in own or hit:
+            each.before(call)
+        if call.key and hit and not own:
+            self.report("neighbour", f"{call}, in a sync of {call.key}, changes what is of {hit[0].state.key}")
+
+    def after(self, call: Call, answer: Response | None) -> None:
+        for each in self._judges:
+            each.after(call, answer)
+
+    def step(self) -> None:
+        for each in self._judges:
+            each.step()
+
+    def report(self, rule: str, what: str) -> None:
+        self._judges[0].report(rule, what)

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from apis.decoding import decode
-from apis.monitor_defaulting import with_monitor_defaults
-from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor
+from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor, with_monitor_defaults
 from apis.problem import InvalidField
 from apis.shared import Json
 from apis.validation.monitors import labels_selected_by, validate_monitor

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backup_manager.child_process import OnLine
-from backup_manager.dumpling_password import VARIABLE
+from backup_manager.exports import VARIABLE
 from ports.stopping import Stop
 
 METADATA = """Started dump at: 2026-01-01 00:00:00

@@ -9,9 +9,8 @@ import pytest
 from backup_manager.commands import JOBS
 from backup_manager.environment import prepared, tell_sidecars
 from backup_manager.flags import CHOICES, FLAGS, MissingFlags, parse
-from backup_manager.main import main
+from backup_manager.main import main, ready
 from backup_manager.outcomes import NotBuilt
-from backup_manager.readiness import ready
 from backup_manager.redaction import REDACTED, Secrets
 from kube.resources import BACKUPS, RESTORES
 from tests.backup_manager.worlds import World

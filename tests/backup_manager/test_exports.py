@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from backup_manager.dumpling_password import ALLOWED
-from backup_manager.exports import ExportOptions, run_export
+from backup_manager.exports import ALLOWED, ExportOptions, run_export
 from backup_manager.flags import Tls
 from backup_manager.imports import ImportOptions, run_import
 from backup_manager.outcomes import JobFailed, Stopped, Unusable

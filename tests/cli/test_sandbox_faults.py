@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
-from cli.sandbox_faults import run
+from cli.sandbox import change_faults as run
 from kube.errors import BadRequest
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness

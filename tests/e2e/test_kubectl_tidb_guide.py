@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.tidb.certificates import Certificate
-from cli.tidb.commands import COMMANDS
 from cli.tidb.drain.plan import Step
+from cli.tidb.main import COMMANDS
 from cli.tidb.status import report
 from tests.e2e import operators, plugins, worlds
 from tests.e2e.guides import KUBECTL, PATIENCE, Shell, anchor, commands, contains

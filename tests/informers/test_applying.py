@@ -1,8 +1,8 @@
 import pytest
 
-from informers.applying import apply_delta
 from informers.deltas import Added, Batch, Bookmark, Deleted, ReplacedAll, SyncAll, Updated
 from informers.notifications import Add, Delete, Update
+from informers.shared_informer import apply_delta
 from informers.store import Store
 from informers.tombstones import DeletedFinalStateUnknown
 from tests.informers.support import pod_object

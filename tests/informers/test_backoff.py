@@ -1,6 +1,6 @@
 import pytest
 
-from informers.backoff import Backoff
+from informers.attempts import Backoff
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 

@@ -2,8 +2,7 @@ import threading
 
 import pytest
 
-from informers.detector import PERIOD, SWITCH, InconsistencyDetector, is_switched_on
-from informers.factory import SharedInformerFactory
+from informers.factory import PERIOD, SWITCH, InconsistencyDetector, SharedInformerFactory, is_switched_on
 from kube.resources import PODS
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness

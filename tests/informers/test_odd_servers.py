@@ -8,13 +8,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from informers.applying import apply_delta
 from informers.delta_queue import DeltaFIFO
 from informers.deltas import ReplacedAll
 from informers.list_watch import ListWatch
 from informers.metrics import InformerMetrics
 from informers.notifications import Add
 from informers.reflector import Reflector
+from informers.shared_informer import apply_delta
 from informers.store import Store
 from kube.client import Client
 from kube.objects import Json, Object

@@ -13,7 +13,7 @@ import yaml
 
 from kube.config import POD_NETWORK, ClusterConfig, ConfigError, Tls, load_in_cluster, load_kubeconfig
 from kube.credentials import TokenFile
-from kube.tls import ssl_context
+from kube.pools import ssl_context
 from kube.user_config import load
 from ports.clock import FakeClock
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kube.config import ConfigError, load_kubeconfig
+from kube.credentials import Impersonation
 from kube.http_transport import HttpTransport
-from kube.impersonation import Impersonation
 from ports.clock import FakeClock, SystemClock
 from ports.transport import Request
 from tests.kube.servers import Peer, serving

@@ -10,8 +10,7 @@ from structlog.testing import capture_logs
 
 from kube.client import Client
 from kube.leader_election import LeaderElector
-from kube.leases import LeaseRecord
-from kube.local_lease import LocalLease
+from kube.leases import LeaseRecord, LocalLease
 from kube.shard_election import ShardElection, ShardElections
 from kube.shard_leases import OtherDivisions, lease_name
 from kube.sharding import Shards, shard_of

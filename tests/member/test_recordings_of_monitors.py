@@ -11,8 +11,7 @@ import yaml
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.identity import instance_name, tls_enabled
-from apis.monitor_defaulting import with_monitor_defaults
-from apis.monitors import TidbMonitor
+from apis.monitors import TidbMonitor, with_monitor_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import validate_monitor
 from kube.objects import Json

@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects import Json
 from kube.resources import PODS
-from member.observed.location import location, with_zone
+from meta.locations import location, with_zone
 from sandbox.kubelet.nodes import NodeSpec
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 

@@ -13,8 +13,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 import manifests
 from apis.decoding import decode
-from apis.monitor_defaulting import with_monitor_defaults
-from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
+from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor, with_monitor_defaults
 from member.monitor.grafana import provisioning
 from tests.controllers.tidbmonitor.monitors import monitor
 

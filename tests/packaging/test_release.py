@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from release import chart, image, plugin, sbom
+from release import deployment, plugin, sbom
 from release.__main__ import empty
 from release.source import ROOT, Source, notes, semver
 from tests.packaging.test_library import run
@@ -71,7 +71,7 @@ def test_the_plugin_has_no_sandbox_and_no_object_storage() -> None:
 def test_both_images_carry_labels_with_version_commit_and_licence() -> None:
     stages = re.split(r"^FROM ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     titles = [re.findall(r'image\.title="([^"]+)"', stage) for stage in stages]
-    assert sorted(image.TARGETS) == sorted(title for found in titles for title in found)
+    assert sorted(deployment.TARGETS) == sorted(title for found in titles for title in found)
     for stage in (stage for stage, found in zip(stages, titles, strict=True) if found):
         assert 'image.version="${VERSION}"' in stage
         assert 'image.revision="${REVISION}"' in stage
@@ -106,7 +106,7 @@ def test_a_release_has_every_artefact_and_its_checksum(dist: Path) -> None:
         "tidb.krew.yaml",
         "tidb_operator_py-1.0.0rc1-py3-none-any.whl",
         "tidb_operator_py-1.0.0rc1.tar.gz",
-        *(["tidb-operator-1.0.0-rc.1.tgz"] if chart.helm() else []),
+        *(["tidb-operator-1.0.0-rc.1.tgz"] if deployment.helm() else []),
     }
     assert wanted == {path.name for path in dist.iterdir()}
     lines = (line.split("  ") for line in (dist / "SHA256SUMS").read_text().splitlines())
@@ -165,7 +165,7 @@ def test_the_operators_wheel_installs_and_starts(dist: Path, tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_chart_renders_from_its_archive_with_the_images_of_the_release(dist: Path, tmp_path: Path) -> None:
-    helm = chart.helm()
+    helm = deployment.helm()
     if helm is None:
         pytest.skip("Helm was not built: make helm")
     archive = dist / "tidb-operator-1.0.0-rc.1.tgz"

@@ -11,7 +11,7 @@ from ports.clock import FakeClock
 from ports.transport import Request, Response
 from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.ticdc.book import Book, CaptureInfo
-from sandbox.dataplane.ticdc.schedule import moved
+from sandbox.dataplane.ticdc.process import moved
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 from tests.sandbox.clusters import get
 from tests.sandbox.test_tiproxy import Proxy

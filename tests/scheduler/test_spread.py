@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from ports.randomness import Randomness, SeededRandomness
-from scheduler.spread import PD, TIKV, Spread
+from scheduler.placement import PD, TIKV, Spread
 
 NODES = "abcd"
 

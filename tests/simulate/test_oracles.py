@@ -8,7 +8,7 @@ from kube.objects import Json
 from simulate import invariants
 from simulate.engine.plan import Crash, Edit, Plan, Stale
 from simulate.engine.trees import difference, merged
-from simulate.judge.quiet_time import QuietTime
+from simulate.judge.judge import QuietTime
 from simulate.oracles import direct_plan
 
 

@@ -12,8 +12,7 @@ from kube.objects import Json
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.pd.learners import Learners, learners_on, place
 from sandbox.dataplane.pd.placement import Placement
-from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
-from sandbox.dataplane.pd.term import Term
+from sandbox.dataplane.pd.regions import Place, Region, Rules, Term, leaders_of, peers_of, schedule
 from sandbox.timings import Timings
 
 FIRST_STORE = 1

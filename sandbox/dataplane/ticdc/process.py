@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from ports.transport import Request, Response
@@ -14,13 +15,15 @@ from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.ticdc.book import Book, CaptureInfo
-from sandbox.dataplane.ticdc.schedule import moved
 
 _ADDRESS = Setting("addr", "addr", "127.0.0.1:8300")
 _ADVERTISED = Setting("advertise-addr", "advertise-addr")
 _PD = Setting("pd")
 _DRAINS_SINCE = (6, 3, 0)
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+
+Tables = Mapping[str, Sequence[str]]
+"""Tables by capture."""
 
 
 class TicdcProcess(ServerProcess):
@@ -218,3 +221,27 @@ TICDC = ServerProgram(
     numbers=("gc-ttl",),
     identity=(Setting("ca"), Setting("cert"), Setting("key")),
 )
+
+
+def moved(tables: set[str], assigned: Tables, captures: Mapping[str, CaptureInfo], count: int) -> dict[str, list[str]]:
+    """The tables of each capture after at most `count` moves; tables of missing captures are unassigned.
+
+    A table that moves from a living capture is never unassigned.
+    """
+    found = {each: [table for table in assigned.get(each, ()) if table in tables] for each in sorted(captures)}
+    takers = [each for each in found if not captures[each].stopping]
+    if not takers:
+        return found
+    homeless = sorted(tables.difference(*found.values()))
+    for _ in range(count):
+        fewest = min(takers, key=lambda each: len(found[each]))
+        if homeless:
+            found[fewest].append(homeless.pop(0))
+        elif stopping := next((each for each in found if each not in takers and found[each]), ""):
+            found[fewest].append(found[stopping].pop())
+        else:
+            most = max(takers, key=lambda each: len(found[each]))
+            if len(found[most]) - len(found[fewest]) < 2:
+                break
+            found[fewest].append(found[most].pop())
+    return found

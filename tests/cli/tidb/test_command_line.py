@@ -9,8 +9,7 @@ import pytest
 import yaml
 from rich.text import Text
 
-from cli.tidb.commands import COMMANDS
-from cli.tidb.main import main, parse
+from cli.tidb.main import COMMANDS, main, parse
 from cli.tidb.output import Columns, Output, output_for, rendered
 
 HOME: Mapping[str, str] = {}

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli.failures import Failure
-from cli.tidb.commands import COMMANDS
 from cli.tidb.completing import FILES, Line, completions
 from cli.tidb.completion import SCRIPTS, main
-from cli.tidb.main import make_parser
+from cli.tidb.main import COMMANDS, make_parser
 from cli.tidb.output import Output
 from cli.tidb.session import Session
 from ports.clock import FakeClock

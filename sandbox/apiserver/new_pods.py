@@ -1,8 +1,9 @@
-"""The ServiceAccount of a pod, and the volume with its token (admission of new pods)."""
+"""Admission of new pods: the ServiceAccount, the volume with its token, and the priority from its class."""
 
 from kube.objects import Json
 from kube.resources import PODS, SERVICE_ACCOUNTS
 from sandbox.apiserver import names
+from sandbox.apiserver.kinds import PRIORITY_CLASSES
 from sandbox.apiserver.refusals import forbidden
 from sandbox.apiserver.world import World
 
@@ -15,6 +16,8 @@ _SOURCES: tuple[Json, ...] = (
     {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
     {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": _NAMESPACE}]}},
 )
+_SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Classes that every cluster has."""
 
 
 def give_account(world: World, pod: Json) -> None:
@@ -55,3 +58,17 @@ def _containers(spec: Json) -> list[Json]:
 
 def _has_token(container: Json) -> bool:
     return any(mount.get("mountPath") == _PATH for mount in container.get("volumeMounts") or ())
+
+
+def give_priority(world: World, pod: Json) -> None:
+    """Set the priority of a new pod, in place. Raises Refusal (403) if its class does not exist."""
+    spec = pod["spec"]
+    name = spec.get("priorityClassName")
+    if not name:
+        return
+    stored = world.storage.get(str(PRIORITY_CLASSES), name)
+    if stored is None and name not in _SYSTEM:
+        raise forbidden(PODS, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found")
+    found: Json = stored.tree() if stored is not None else {"value": _SYSTEM[name]}
+    spec["priority"] = found.get("value", 0)
+    spec["preemptionPolicy"] = found.get("preemptionPolicy") or "PreemptLowerPriority"

@@ -1,7 +1,14 @@
-"""The maximum number of a component's pods in a topology (`HAScheduling`, scheduler-deployment.md 2.5, 2.6). Pure."""
+"""The choice of nodes for a pod (scheduler-deployment.md 2.5 to 2.7). Pure.
 
-from collections.abc import Mapping
+`HAScheduling` limits the number of a component's pods in a topology; `StableScheduling` returns a TiDB pod to its
+previous node, because its clients may depend on the node, e.g. through a load balancer with the traffic policy `Local`.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from apis.tidbcluster import TidbCluster
+from scheduler.protocol import Answer
 
 PD = "pd"
 TIKV = "tikv"
@@ -49,3 +56,15 @@ class Spread:
             f"{topology} ({count} {self.component} pods)" for topology, count in sorted(self.counts.items())
         )
         return f"unable to schedule to topology: {listed}, max pods per topology: {self.most}"
+
+
+def back_to_previous_node(tc: TidbCluster | None, pod: str, nodes: Sequence[str]) -> tuple[Answer, str]:
+    """The node on which the status last saw the pod; else all of `nodes`, with the reason."""
+    member = tc.status.tidb.members.get(pod) if tc is not None else None
+    previous = member.node if member is not None else ""
+    if not previous:
+        return Answer(nodes), ""
+    if previous not in nodes:
+        return Answer(nodes), f"cannot run {pod} on its previous node {previous!r}"
+    others = (node for node in nodes if node != previous)
+    return Answer((previous,), dict.fromkeys(others, f"{pod} returns to its node {previous!r}")), ""
