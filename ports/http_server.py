@@ -49,6 +49,9 @@ _BACKLOG = 1024
 _POLL = 0.1
 """Seconds within which a server notices a stop."""
 
+_GRACE = 2.0
+"""Seconds for which a stop waits for the threads of connections."""
+
 _DIGITS = 20
 """The maximum number of digits in a Content-Length."""
 
@@ -154,7 +157,10 @@ class _Server(ThreadingHTTPServer):
         self.longest_body = longest_body
         self.bodies = _Bodies(max(longest_body, _MOST_CONNECTIONS * _LONGEST_BODY // 4))
         self._open: dict[socket.socket, None] = {}
-        self._open_lock = threading.Lock()
+        """Connections that may stay, the oldest first."""
+        self._evicted: set[socket.socket] = set()
+        """Connections that made room for others and whose threads still run."""
+        self._ended = threading.Condition()
         self._refused: set[str] = set()
         everywhere = not address[0] and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if everywhere or ":" in address[0] else socket.AF_INET
@@ -190,11 +196,12 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread of its own; close the oldest connection if there are too many."""
-        with self._open_lock:
+        with self._ended:
             self._open[request] = None
             if len(self._open) > _MOST_CONNECTIONS:
                 oldest = next(iter(self._open))
                 del self._open[oldest]
+                self._evicted.add(oldest)
                 _hang_up(oldest)
         super().process_request(request, client_address)
 
@@ -204,17 +211,26 @@ class _Server(ThreadingHTTPServer):
         super().process_request_thread(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection and drop it from the list."""
-        with self._open_lock:
-            self._open.pop(request, None)
-        super().shutdown_request(request)
+        """Close a connection, which is the last act of its thread."""
+        try:
+            super().shutdown_request(request)
+        finally:
+            with self._ended:
+                self._open.pop(request, None)
+                self._evicted.discard(request)
+                self._ended.notify_all()
 
     def server_close(self) -> None:
-        """Close the listener and all connections."""
+        """Close the listener and all connections, and wait for their threads.
+
+        A thread that outlived the server could write its last log line while the interpreter shuts down, which is
+        fatal to the process. A handler that blocks on something else than its client is left behind.
+        """
         super().server_close()
-        with self._open_lock:
+        with self._ended:
             for connection in self._open:
                 _hang_up(connection)
+            self._ended.wait_for(lambda: not self._open and not self._evicted, _GRACE)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
         """Log a client that disconnects at level debug, one that lacks a certificate once, other errors as defects."""
@@ -230,7 +246,7 @@ class _Server(ThreadingHTTPServer):
     def _is_first_refusal_of(self, client_address: Any) -> bool:
         """Whether this host is refused for the first time: one that tries again and again is logged once."""
         host = client_address[0]
-        with self._open_lock:
+        with self._ended:
             if host in self._refused or len(self._refused) >= _MOST_REFUSED:
                 return False
             self._refused.add(host)
@@ -376,7 +392,7 @@ class Server:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and close open connections."""
+        """Stop, close open connections, and wait for their threads."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(_CLIENT_TIMEOUT)

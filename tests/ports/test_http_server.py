@@ -2,12 +2,14 @@
 
 import contextlib
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
 
-from ports.http_server import Server, answer_with
+from ports import http_server
+from ports.http_server import Conversation, Server, answer_with
 from ports.transport import ByteStream, ConnectionLost, Request, Response
 from sandbox.forward_proxy import ForwardProxy
 from tests.e2e.gate import Gate
@@ -62,3 +64,26 @@ def test_does_not_answer_a_truncated_body(serving: Callable[[_Backend], Abstract
         client.shutdown(socket.SHUT_WR)
         answer = client.recv(100)
     assert (b"", []) == (answer, backend.bodies)
+
+
+@pytest.mark.parametrize("most", [100, 1], ids=["open", "evicted"])
+def test_a_stop_waits_for_the_threads_of_connections(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", most)
+    answering, ended = threading.Semaphore(0), []
+
+    def answer(conversation: Conversation, request: Request) -> None:
+        answering.release()
+        try:
+            conversation.send_response_of(Response(200, {}, b"x" * (8 << 20)))
+        finally:
+            threading.Event().wait(0.05)
+            ended.append(request.url)
+
+    server = Server("tested", (_HERE, 0), answer)
+    with contextlib.ExitStack() as clients:
+        with server.serving():
+            for path in (b"/first", b"/second"):
+                client = clients.enter_context(socket.create_connection((_HERE, server.port), timeout=_DEADLINE))
+                client.sendall(b"GET " + path + b" HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert answering.acquire(timeout=_DEADLINE)
+        assert {"/first", "/second"} == set(ended)

@@ -115,7 +115,7 @@ _SERVERS: dict[str, Callable[[], AbstractContextManager[int]]] = {
 @pytest.mark.parametrize("server", _SERVERS)
 def test_a_reset_is_one_debug_line(server: str, start: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     start = start.replace(b"/large", b"/dashboard") if "dashboard" in server else start
-    with _SERVERS[server]() as port, _quiet(capfd):
+    with _quiet(capfd), _SERVERS[server]() as port:
         before = threading.active_count()
         _break_off(socket.create_connection((_HERE, port), timeout=5), start)
         eventually(lambda: threading.active_count() <= before)
@@ -130,7 +130,7 @@ def test_a_reset_in_a_handshake_is_one_debug_line(
 ) -> None:
     tls = certificates(tmp_path / "tls")
     server = Server("tested", (_HERE, 0), answer_with(_large), mutual_tls(tls))
-    with server.serving(), _quiet(capfd):
+    with _quiet(capfd), server.serving():
         before = threading.active_count()
         _break_off(socket.create_connection((_HERE, server.port), timeout=5), start)
         eventually(lambda: threading.active_count() <= before)
