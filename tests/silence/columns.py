@@ -9,6 +9,7 @@ class Column(Enum):
     SILENT = "silent"
     SLOW = "slow"
     HALF = "half cut off"
+    MINORITY = "half silent"
     OPERATOR = "operator cut off"
     NODE = "node cut off"
     CACHE = "cache old"

@@ -10,7 +10,7 @@ from kube.objects import Json
 from kube.resources import PODS
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
-from sandbox.faults import Heal
+from sandbox.faults import Heal, WorldFaults
 from simulate.engine.operator import SETTINGS
 from tests.controllers.dmcluster.dm_world import NAME as DM_NAME
 from tests.controllers.dmcluster.dm_world import DMWorld
@@ -75,7 +75,7 @@ def begin(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
         seeing = _blinded(world)
         scenario.withdraw(world)
         return seeing
-    heal = _silenced(world, scenario, column)
+    heal = silenced(world, scenario, column)
     scenario.wish(world)
     return heal
 
@@ -116,7 +116,8 @@ def _effect(patch: bytes | None) -> str:
     return "restart" if (strategy.get("rollingUpdate") or {}).get("partition", 3) < 3 else "patch"
 
 
-def _silenced(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
+def silenced(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
+    """Let any silence but an old cache begin; return what ends it."""
     faults = world.world.faults
     match column:
         case Column.SILENT:
@@ -125,11 +126,24 @@ def _silenced(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
             return faults.network_slow(10.0, f"{NAMESPACE}/{scenario.asked}")
         case Column.HALF:
             return faults.network_cut(f"{NAMESPACE}/{scenario.half}")
+        case Column.MINORITY:
+            return _isolated(faults, f"{NAMESPACE}/{scenario.half}")
         case Column.NODE:
             heal = faults.host_cut_off(f"{NAMESPACE}/{scenario.pod}")
             run(world, _NOTICED)
             return heal
     return faults.network_cut()
+
+
+def _isolated(faults: WorldFaults, pods: str) -> Heal:
+    """Cut pods off from the operator, from all servers and from each other."""
+    heals = [faults.network_cut(pods, "*"), faults.network_cut("*", pods)]
+
+    def heal() -> None:
+        for each in heals:
+            each()
+
+    return heal
 
 
 def _blinded(world: OperatorWorld) -> Heal:

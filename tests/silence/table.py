@@ -60,7 +60,7 @@ ROWS: Sequence[Row] = (
     Row(
         "scale PD in: hand over, remove the member, lower the replicas",
         "pd-scale-in",
-        (_W, _A, _W, _W, _C, _W),
+        (_W, _A, _W, _W, _W, _C, _W),
         (
             "member/pd/scale_in.py _drain transfer_leader",
             "member/pd/scale_in.py _drain delete_member",
@@ -70,13 +70,13 @@ ROWS: Sequence[Row] = (
     Row(
         "replace a lost PD member: remove it, delete its pod and claims",
         "pd-failover",
-        (_W, _A, _W, _W, _C, _W),
+        (_W, _A, _W, _W, _W, _C, _W),
         ("member/pd/failover.py _remove delete_member", "member/failover/steps.py clean_up delete"),
     ),
     Row(
         "restart PD's pods one by one",
         "pd-roll",
-        (_W, _A, _W, _W, _W, _W),
+        (_W, _A, _W, _W, _W, _W, _W),
         (
             "member/pd/upgrade.py _transfer transfer_leader",
             "member/lifecycle/roll.py _restart UpdateStrategy.lowered",
@@ -87,7 +87,7 @@ ROWS: Sequence[Row] = (
     Row(
         "restart a PD pod by `pd-transfer-leader`",
         "pd-command",
-        (_W, _A, _W, _W, _C, _W),
+        (_W, _A, _W, _W, _W, _C, _W),
         (
             "member/pd/transfer_leader.py _stay_away transfer_leader",
             "member/commands/restarting.py _delete_pod delete",
@@ -96,7 +96,7 @@ ROWS: Sequence[Row] = (
     Row(
         "give a PD pod new volumes by `replace-volume`",
         "pd-replace-volume",
-        (_W, _A, _W, _W, _C, _W),
+        (_W, _A, _W, _W, _W, _C, _W),
         (
             "member/pd/replace_volume.py _leave_pd transfer_leader",
             "member/pd/replace_volume.py _remove delete_member",
@@ -106,7 +106,7 @@ ROWS: Sequence[Row] = (
     Row(
         "scale TiKV in: evict leaders, take the store offline, lower the replicas",
         "tikv-scale-in",
-        (_W, _A, _A, _W, _C, _W),
+        (_W, _A, _A, _W, _W, _C, _W),
         (
             "member/stores/scale_in.py _drain_store evictions.begin",
             "member/stores/scale_in.py _take_offline delete_store",
@@ -116,84 +116,86 @@ ROWS: Sequence[Row] = (
     Row(
         "restart TiKV's pods one by one, each without leaders",
         "tikv-roll",
-        (_W, _A, _A, _W, _W, _W),
+        (_W, _A, _A, _W, _W, _W, _W),
         ("member/tikv/eviction.py evict evictions.begin",),
     ),
     Row(
         "restart a TiKV pod by `evict-leader`",
         "tikv-command",
-        (_W, _A, _W, _W, _C, _W),
+        (_W, _A, _W, _W, _W, _C, _W),
         ("member/tikv/evict_leader.py _evict evictions.begin",),
     ),
     Row(
         "give a store new volumes by `replace-volume`",
         "tikv-replace-volume",
-        (_W, _A, _W, _W, _C, _W),
+        (_W, _A, _W, _W, _W, _C, _W),
         ("member/stores/replace_volume.py _take_offline delete_store",),
     ),
     Row(
         "scale out where a removed member has left its claims: delete them first",
         "tikv-scale-out",
-        (_W, _A, _A, _W, _C, _W),
+        (_W, _A, _A, _W, _W, _C, _W),
         ("member/lifecycle/scale_out.py _delete delete",),
     ),
     Row(
         "delete the claims of a removed PD member (`enablePVReclaim`)",
         "pd-claim",
-        (_W, _A, _A, _W, _C, _W),
+        (_W, _A, _A, _W, _W, _C, _W),
         ("meta/pvc_cleaner.py _reclaim delete", "meta/pvc_cleaner.py _reclaim set_policy"),
     ),
-    Row("delete the claims of a removed store (`enablePVReclaim`)", "tikv-claim", (_W, _A, _A, _W, _C, _W), ()),
-    Row("scale TiDB in: lower the replicas", "tidb-scale-in", (_W, _A, _A, _W, _C, _W), ()),
+    Row("delete the claims of a removed store (`enablePVReclaim`)", "tikv-claim", (_W, _A, _A, _W, _W, _C, _W), ()),
+    Row("scale TiDB in: lower the replicas", "tidb-scale-in", (_W, _A, _A, _W, _W, _C, _W), ()),
     Row(
         "scale Pump in: close its node, lower the replicas",
         "pump-scale-in",
-        (_W, _A, _A, _W, _W, _W),
+        (_W, _A, _A, _W, _W, _W, _W),
         ("member/pump/scale_in.py _close close_pump_node",),
     ),
     Row(
         "scale TiCDC in: hand over until `gracefulShutdownTimeout`, lower the replicas",
         "ticdc-scale-in",
-        (_W, _A, _W, _W, _C, _W),
+        (_W, _A, _W, _W, _W, _C, _W),
         ("member/ticdc/handover.py _step own.drain", "member/ticdc/handover.py _step resign_owner"),
     ),
     Row(
         "suspend: delete the StatefulSets, keep the claims",
         "suspension",
-        (_L, _L, _L, _L, _L, _W),
+        (_L, _L, _L, _L, _L, _L, _W),
         ("member/lifecycle/suspend.py _remove delete",),
     ),
     Row(
         "recreate a StatefulSet for what Kubernetes cannot change; its pods stay",
         "recreation",
-        (_W, _A, _A, _W, _W, _W),
+        (_W, _A, _A, _W, _W, _W, _W),
         ("member/lifecycle/recreation.py _delete delete",),
     ),
     Row(
         "scale DM's masters in: hand over, remove the master, lower the replicas",
         "dm-master-scale-in",
-        (_W, _A, _A, _W, _C, _W),
+        (_W, _A, _A, _W, _W, _C, _W),
         ("member/dm/master_scaling.py _drain delete_master", "member/dm/master_scaling.py _drain evict_leader"),
     ),
     Row(
         "restart DM's masters one by one",
         "dm-master-roll",
-        (_W, _A, _A, _W, _W, _W),
+        (_W, _A, _A, _W, _W, _W, _W),
         ("member/dm/master_upgrade.py _hand_over evict_leader",),
     ),
     Row(
         "replace a lost master: remove it, delete its pod and claims",
         "dm-master-failover",
-        (_W, _A, _W, _W, _C, _W),
+        (_W, _A, _W, _W, _W, _C, _W),
         ("member/dm/failover.py _remove delete_master",),
     ),
     Row(
         "scale DM's workers in: lower the replicas, remove the worker once it is offline",
         "dm-worker-scale-in",
-        (_W, _A, _A, _W, _C, _W),
+        (_W, _A, _A, _W, _W, _C, _W),
         ("member/dm/worker_scaling.py take_out_offline delete_worker",),
     ),
-    Row("delete the claims of a removed worker (`enablePVReclaim`)", "dm-worker-claim", (_W, _A, _A, _W, _C, _W), ()),
+    Row(
+        "delete the claims of a removed worker (`enablePVReclaim`)", "dm-worker-claim", (_W, _A, _A, _W, _W, _C, _W), ()
+    ),
 )
 
 OTHERS: Sequence[Other] = (
