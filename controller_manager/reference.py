@@ -74,20 +74,18 @@ _OF_DM_CLUSTERS = ("ready", "condition", "members", "healthy_members", "observed
 
 TOPICS: Mapping[str, Topic] = {
     "Clusters": Topic(
-        "Only the leader serves them, read from its cache when the scrape comes: a cluster has each series once, "
-        "a deleted one has none. `reason` is one of [the reasons](reasons/README.md). Of `..._refused` and "
-        "`..._update_errors`, `component` is the stage: a component, or one such as `meta`. After a change of "
-        "the leader these two and `..._sync_age_seconds` begin anew. `..._spec_replicas` and `..._update_errors` are "
-        "v1.6's.",
+        "Only the leader serves them, from its cache; a deleted cluster has none. `reason` is one of "
+        "[the reasons](reasons/README.md). In `..._refused` and `..._update_errors`, `component` is the stage: a "
+        "component, or another stage such as `meta`. When the leader changes, these two and `..._sync_age_seconds` "
+        "restart. v1.6 has `..._spec_replicas` and `..._update_errors` only.",
         {f"tidb_operator_cluster_{name}": labels for name, labels in _CLUSTERS.items()},
     ),
     "DMClusters": Topic(
-        "As for TidbClusters; `component` is `dm-master` or `dm-worker`.",
+        "Only the leader serves them, as for TidbClusters; `component` is `dm-master` or `dm-worker`.",
         {f"tidb_operator_dm_cluster_{name}": _CLUSTERS[name] for name in _OF_DM_CLUSTERS},
     ),
     "Backups": Topic(
-        "Only the leader serves them, read from its cache when the scrape comes; v1.6 has none. A log backup that is "
-        "paused or stopped has no lag.",
+        "Only the leader serves them; v1.6 has none. A log backup that is paused or stopped has no lag.",
         {
             "tidb_operator_log_backup_checkpoint_lag_seconds": _CLUSTER,
             "tidb_operator_backup_clean_failed": _CLUSTER,
@@ -97,17 +95,16 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Observing": Topic(
-        "What was left out with `-observe`, or for objects with the annotation `tidb.pingcap.com/observe`, and which "
-        "these are ([migration.md](migration.md)); v1.6 has none.",
+        "Writes suppressed by `-observe` or by the annotation `tidb.pingcap.com/observe`, and the objects with that "
+        "annotation ([migration.md](migration.md)); v1.6 has none.",
         {"tidb_operator_planned_writes_total": ("verb", "resource"), "tidb_operator_observed": ("kind", *_CLUSTER)},
     ),
     "Leadership": Topic(
-        "Every process serves them; `name` is the Lease's.",
+        "`name` is the name of the Lease.",
         {"leader_election_master_status": ("name",), "leader_election_slowpath_total": ("name",)},
     ),
     "Shards": Topic(
-        "Every process serves them; v1.6 has none. With `--shards` above 1 the metrics above name the "
-        "holder of each shard's Lease; else only the leader has one.",
+        "v1.6 has none. With `-shards` above 1, the metrics above name the holder of each shard's Lease.",
         {
             "tidb_operator_shards": (),
             "tidb_operator_shards_held": (),
@@ -115,7 +112,7 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Controllers": Topic(
-        "Every process serves them; at a standby they are 0. Names and labels are v1.6's, but for the last.",
+        "On a standby they are 0. Names and labels are those of v1.6, except the last.",
         {
             "controller_runtime_reconcile_total": ("controller", "result"),
             "controller_runtime_reconcile_errors_total": _CONTROLLER,
@@ -126,8 +123,8 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Queues": Topic(
-        "Every process serves them; a standby fills its queues and does not work on them. Names and labels are v1.6's, "
-        "and `workqueue_depth` has the label `priority` besides.",
+        "A standby fills its queues and processes nothing. Names and labels are those of v1.6; `workqueue_depth` also "
+        "has `priority`.",
         {
             "workqueue_depth": (*_QUEUE, "priority"),
             "workqueue_adds_total": _QUEUE,
@@ -139,7 +136,7 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Requests to the API server": Topic(
-        "Every process serves them. Names and labels are client-go's; `host` is host and port.",
+        "Names and labels are those of client-go; `host` includes the port.",
         {
             "rest_client_requests_total": ("code", "method", "host"),
             "rest_client_request_retries_total": ("code", "verb", "host"),
@@ -150,8 +147,7 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Caches": Topic(
-        "Every process serves them: a standby keeps its caches filled. `name` is empty, but for the cache of the "
-        "metadata of Secrets.",
+        "A standby keeps its caches filled. `name` is empty except for the cache of Secret metadata.",
         {
             "informer_lists_total": ("resource", "result"),
             "informer_watches_total": ("resource", "reason"),
@@ -166,7 +162,7 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "The process": Topic(
-        "Every process serves them.",
+        "Python's client for Prometheus provides all but the first.",
         {
             "tidb_operator_build_info": ("version", "python"),
             "process_cpu_seconds_total": (),
@@ -187,22 +183,18 @@ _HEAD = """<!-- Generated by `python -m controller_manager.reference`. -->
 
 # Metrics
 
-`GET :6060/metrics` of every controller-manager, in Prometheus' text format; `-metrics-addr` moves it. Scrape every pod,
-with `honor_labels: true`, or the namespaces of clusters become `exported_namespace`; the endpoints of the Service
-`tidb-controller-manager` are all of them. Rules for Prometheus and a dashboard for Grafana, made of these metrics, are
-in [manifests/monitoring](../manifests/monitoring/).
+`GET :6060/metrics` of every controller-manager, in Prometheus' text format; `-metrics-addr` changes the address.
+Scrape every pod (the endpoints of the Service `tidb-controller-manager`) with `honor_labels: true`, or the namespaces
+of clusters become `exported_namespace`. Rules for Prometheus and a dashboard for Grafana are in
+[manifests/monitoring](../manifests/monitoring/).
 
-Of a histogram NAME the series are NAME_bucket (with the label `le`), NAME_sum and NAME_count.
+Every process serves all metrics, except where a section says that only the leader does.
 """
 
-_TAIL = """Two alerts report two operators that manage the same clusters: `TidbOperatorTwoLeaders` where they share a
-Lease, `TidbClusterTwoOperators` where they do not, as with different namespaces. The second fires when one of
-them notices the other, or when one Prometheus scrapes both. The condition `OperatorConflict` and the event
-[AnotherOperator](reasons/spec.md#anotheroperator) name them.
-
-Certificates are read from their Secrets every five minutes, and every ten seconds while one is unusable. The metric
-`tidb_operator_cluster_certificate_expiry_seconds` and the condition `CertificatesValid` show when one expires. The
-condition's reason changes 30, 7 and 1 days before, each time with an event.
+_TAIL = """Two operators that manage the same clusters raise `TidbOperatorTwoLeaders` if they share a Lease, else
+`TidbClusterTwoOperators`, when one of them notices the other or one Prometheus scrapes both; see
+[AnotherOperator](reasons/spec.md#anotheroperator). [TLS](tls.md#what-the-operator-reports) explains the alerts on
+certificates.
 """
 
 
@@ -276,10 +268,26 @@ def main(arguments: list[str]) -> int:
 
 
 def _section(title: str, topic: Topic, served: Mapping[str, Metric]) -> str:
-    rows = [_row(name, own, served[name]) for name, own in topic.labels.items()]
+    shared = _shared_labels(topic)
+    says = f"{topic.says} All have {_labels(shared)}." if shared else topic.says
+    rows = [
+        _row(name, [label for label in own if label not in shared], served[name]) for name, own in topic.labels.items()
+    ]
+    heading = "Other labels" if shared else "Labels"
     return "\n".join(
-        [f"## {title}\n", topic.says, "\n| Metric | Type | Labels | Meaning |\n|---|---|---|---|", *rows, ""]
+        [f"## {title}\n", says, f"\n| Metric | Type | {heading} | Meaning |\n|---|---|---|---|", *rows, ""]
     )
+
+
+def _shared_labels(topic: Topic) -> list[str]:
+    """The labels that all metrics of a topic have, in the order of the first one."""
+    first, *others = topic.labels.values()
+    return [label for label in first if others and all(label in own for own in others)]
+
+
+def _labels(names: Sequence[str]) -> str:
+    shown = " and ".join(f"`{name}`" for name in names)
+    return f"the label{'s' if len(names) > 1 else ''} {shown}"
 
 
 def _row(name: str, own: Sequence[str], family: Metric) -> str:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from cli.doctor.diagnosis import CAUSES
-from cli.doctor.finding import Cause
+from cli.doctor.finding import Cause, Severity
 from member.reasons.__main__ import target
 from member.reasons.registry import REASONS
 
@@ -16,17 +16,21 @@ _END = "<!-- end of causes -->\n"
 
 
 def table() -> str:
-    """All causes in the order of the table."""
-    rows = (f"| `{each.reason}` | {each.severity} | {_explained(each)} |\n" for each in CAUSES)
-    return "| Reason | | What it means | What to do |\n|---|---|---|---|\n" + "".join(rows)
+    """Links for the causes that docs/reasons/ explains, and rows for all others, in the order of the table."""
+    rows = (f"| {_name(each)} | {each.means} | {each.way_out} |\n" for each in CAUSES if not _is_reason(each))
+    links = ", ".join(f"[{each.reason}](reasons/{target(each.reason)})" for each in CAUSES if _is_reason(each))
+    return f"Problems that are also reasons: {links}.\n\n| Cause | Meaning | Solution |\n|---|---|---|\n{''.join(rows)}"
 
 
-def _explained(cause: Cause) -> str:
-    """Meaning and way out, or a link for a reason that docs/reasons/ explains."""
+def _name(cause: Cause) -> str:
+    """The name of a cause, and its severity unless that is Problem."""
+    return f"`{cause.reason}`" if cause.severity is Severity.PROBLEM else f"`{cause.reason}` ({cause.severity})"
+
+
+def _is_reason(cause: Cause) -> bool:
+    """True if docs/reasons/ has the same explanation."""
     known = REASONS.get(cause.reason)
-    if known and (known.means, known.you) == (cause.means, cause.way_out):
-        return f"See the reason [{cause.reason}](reasons/{target(cause.reason)}). |"
-    return f"{cause.means} | {cause.way_out}"
+    return known is not None and (known.means, known.you) == (cause.means, cause.way_out)
 
 
 def renewed(page: str) -> str:

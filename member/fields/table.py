@@ -1,5 +1,6 @@
 """The page about all fields, with one row for fields of the same name and effect in several components."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -11,6 +12,9 @@ from member.fields.probe import effect, made_of
 from member.fields.samples import pairs
 from member.fields.schema import ITEM, fields, fits, last_fit
 from member.labels import COMPONENT
+
+_SAME_NAME = re.compile(r"([a-zA-Z ]+) `(\w+)`")
+_NAMED_CONTAINER = re.compile(r"(?:init )?container (`\w+`):")
 
 _MOST_KEYS = 5
 _FEW = 3
@@ -73,11 +77,25 @@ def page() -> str:
     sections: dict[str, list[_Group]] = defaultdict(list)
     for group in _groups():
         sections[_title(group)].append(group)
-    parts = [_HEAD]
-    for title in sorted(sections, key=lambda title: (list(_ORDER).index(title) if title in _ORDER else 9, title)):
-        rows = [f"| {_name(each)} | {each.effect} |" for each in sections[title]]
-        parts.append("\n".join([f"## {title}", "", "| Field | Effect |", "|---|---|", *rows, ""]))
-    return "\n".join(parts)
+    titles = sorted(sections, key=lambda title: (list(_ORDER).index(title) if title in _ORDER else 9, title))
+    tables = (f"## {title}\n\n| Field | Effect |\n|---|---|\n{''.join(_rows(sections[title]))}" for title in titles)
+    return "\n".join([_HEAD, *tables])
+
+
+def _rows(groups: Iterable[_Group]) -> Iterator[str]:
+    """The lines of a section's rows: one for all fields of the same components with the same effect."""
+    by_effect: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for group in groups:
+        whose, names = _name(group)
+        by_effect[whose, _shortened(group)].append(names)
+    for (whose, shown), named in by_effect.items():
+        yield f"| {f'{whose}: ' if whose else ''}{', '.join(named)} | {shown} |\n"
+
+
+def _shortened(group: _Group) -> str:
+    """The effect, without the name of the object's field where it is also the name of the field."""
+    found = _SAME_NAME.fullmatch(group.effect)
+    return f"the field of that name in the {found[1]}" if found and group.names == (found[2],) else group.effect
 
 
 _ORDER = ("The cluster", "Components")
@@ -139,17 +157,18 @@ def _owners() -> frozenset[str]:
     return frozenset(path.removesuffix(".env") for path in fields() if path.endswith(".env"))
 
 
-def _name(group: _Group) -> str:
+def _name(group: _Group) -> tuple[str, str]:
+    """The components, empty if the names of the fields say which, and the names."""
     prefix = f"{group.way}." if group.way else ""
     names = ", ".join(f"`{prefix}{each}`" for each in group.names)
     if len(group.owners) < 2:
         whole = f"spec.{group.owners[0]}." if group.owners else "spec."
-        return ", ".join(f"`{whole}{prefix}{each}`" for each in group.names)
+        return "", ", ".join(f"`{whole}{prefix}{each}`" for each in group.names)
     if len(group.owners) <= _FEW:
-        return f"{_listed(f'spec.{owner}' for owner in group.owners)}: {names}"
+        return _listed(f"spec.{owner}" for owner in group.owners), names
     having = [owner for owner in _owners_in_order() if f"{owner}.{prefix}{group.names[0]}" in fields()]
     missing = [owner for owner in having if owner not in group.owners]
-    return f"`spec.<component>`{f' but {_listed(missing)}' if missing else ''}: {names}"
+    return f"`spec.<component>`{f' but {_listed(missing)}' if missing else ''}", names
 
 
 def _owners_in_order() -> list[str]:
@@ -171,7 +190,13 @@ def _places(path: str, places: Iterable[Place]) -> str:
     for what in sorted(whose, key=lambda what: (whose[what], what)):
         kind, _, key = what.rpartition(" ") if what.endswith("`") else (what, "", "")
         told[kind, whose[what]].append(key)
-    return "; ".join(_told(kind, who, keys) for (kind, who), keys in told.items())
+    containers: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (kind, who), keys in told.items():
+        if found := _NAMED_CONTAINER.fullmatch(kind):
+            containers[who, tuple(keys)].append(found[1])
+    others = [_told(kind, who, keys) for (kind, who), keys in told.items() if not _NAMED_CONTAINER.fullmatch(kind)]
+    named = [_told(f"container {', '.join(names)}:", who, keys) for (who, keys), names in containers.items()]
+    return "; ".join([*others, *named])
 
 
 def _told(kind: str, who: str, keys: Sequence[str]) -> str:

@@ -23,6 +23,16 @@ from member.reasons.reason import (
     Reason,
 )
 
+
+def _other_volumes(title: str, field: str, instead: str = "") -> Reason:
+    """The reason for a component whose StatefulSet lacks a volume that the spec mounts, or has one too many."""
+    return Reason(
+        f"{title}'s pods would gain or lose a volume, which their StatefulSet does not allow.",
+        "It leaves these pods as they are.",
+        f"Restore `{field}` and the mounts. {instead}".strip(),
+    )
+
+
 _READY: Mapping[str, Reason] = {
     "Ready": Reason(
         "All requested replicas are running and serving.",
@@ -170,61 +180,17 @@ _SPEC: Mapping[str, Reason] = {
         '`kubectl patch tc NAME --type=merge -p \'{"spec":{"paused":false}}\'`. All edits made meanwhile are '
         "rolled out together.",
     ),
-    "FailedUpdatePDSTS": Reason(
-        "PD's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
-        "StatefulSet cannot be changed.",
-        "It leaves PD's pods as they are.",
-        "Restore `spec.pd.storageVolumes` and the mounts.",
+    "FailedUpdatePDSTS": _other_volumes("PD", "spec.pd.storageVolumes"),
+    "FailedUpdateTiFlashSTS": _other_volumes(
+        "TiFlash", "spec.tiflash.storageClaims", instead="To use other claims, scale TiFlash in to 0 and out again."
     ),
-    "FailedUpdateTiFlashSTS": Reason(
-        "TiFlash's pods would mount a volume that they do not have, or lose one that they have: the claim templates of "
-        "a StatefulSet cannot be changed.",
-        "It leaves TiFlash's pods as they are.",
-        "Restore `spec.tiflash.storageClaims` and the mounts. To use other claims, scale TiFlash in to 0 "
-        "and out again.",
-    ),
-    "FailedUpdateTiKVSTS": Reason(
-        "TiKV's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
-        "StatefulSet cannot be changed.",
-        "It leaves TiKV's pods as they are.",
-        "Restore `spec.tikv.storageVolumes` and the mounts.",
-    ),
-    "FailedUpdateTiProxySTS": Reason(
-        "TiProxy's pods would mount a volume that they do not have, or lose one that they have: the claim templates of "
-        "a StatefulSet cannot be changed.",
-        "It leaves TiProxy's pods as they are.",
-        "Restore `spec.tiproxy.storageVolumes` and the mounts.",
-    ),
-    "FailedUpdateTiCDCSTS": Reason(
-        "TiCDC's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
-        "StatefulSet cannot be changed.",
-        "It leaves TiCDC's pods as they are.",
-        "Restore `spec.ticdc.storageVolumes` and the mounts.",
-    ),
-    "FailedUpdateTiDBSTS": Reason(
-        "TiDB's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
-        "StatefulSet cannot be changed.",
-        "It leaves TiDB's pods as they are.",
-        "Restore `spec.tidb.storageVolumes` and the mounts.",
-    ),
-    "FailedUpdateTSOSTS": Reason(
-        "TSO's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
-        "StatefulSet cannot be changed.",
-        "It leaves TSO's pods as they are.",
-        "Restore `spec.pdms[].storageVolumes` and the mounts.",
-    ),
-    "FailedUpdateSchedulingSTS": Reason(
-        "Scheduling's pods would mount a volume that they do not have, or lose one that they have: the claim templates "
-        "of a StatefulSet cannot be changed.",
-        "It leaves Scheduling's pods as they are.",
-        "Restore `spec.pdms[].storageVolumes` and the mounts.",
-    ),
-    "FailedUpdatePumpSTS": Reason(
-        "Pump's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
-        "StatefulSet cannot be changed.",
-        "It leaves Pump's pods as they are.",
-        "Restore `spec.pump.additionalVolumes` and the mounts.",
-    ),
+    "FailedUpdateTiKVSTS": _other_volumes("TiKV", "spec.tikv.storageVolumes"),
+    "FailedUpdateTiProxySTS": _other_volumes("TiProxy", "spec.tiproxy.storageVolumes"),
+    "FailedUpdateTiCDCSTS": _other_volumes("TiCDC", "spec.ticdc.storageVolumes"),
+    "FailedUpdateTiDBSTS": _other_volumes("TiDB", "spec.tidb.storageVolumes"),
+    "FailedUpdateTSOSTS": _other_volumes("TSO", "spec.pdms[].storageVolumes"),
+    "FailedUpdateSchedulingSTS": _other_volumes("Scheduling", "spec.pdms[].storageVolumes"),
+    "FailedUpdatePumpSTS": _other_volumes("Pump", "spec.pump.additionalVolumes"),
 }
 
 _STARTING: Mapping[str, Reason] = {
