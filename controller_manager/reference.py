@@ -112,7 +112,7 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Controllers": Topic(
-        "On a standby they are 0. Names and labels are those of v1.6, except the last.",
+        "On a standby they are 0. Names and labels are the same as in v1.6, except the last.",
         {
             "controller_runtime_reconcile_total": ("controller", "result"),
             "controller_runtime_reconcile_errors_total": _CONTROLLER,
@@ -123,8 +123,8 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Queues": Topic(
-        "A standby fills its queues and processes nothing. Names and labels are those of v1.6; `workqueue_depth` also "
-        "has `priority`.",
+        "A standby fills its queues and processes nothing. Names and labels are the same as in v1.6; "
+        "`workqueue_depth` also has `priority`.",
         {
             "workqueue_depth": (*_QUEUE, "priority"),
             "workqueue_adds_total": _QUEUE,
@@ -136,7 +136,7 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Requests to the API server": Topic(
-        "Names and labels are those of client-go; `host` includes the port.",
+        "Names and labels are the same as in client-go; `host` includes the port.",
         {
             "rest_client_requests_total": ("code", "method", "host"),
             "rest_client_request_retries_total": ("code", "verb", "host"),
@@ -188,7 +188,8 @@ Scrape every pod (the endpoints of the Service `tidb-controller-manager`) with `
 of clusters become `exported_namespace`. Rules for Prometheus and a dashboard for Grafana are in
 [manifests/monitoring](../manifests/monitoring/).
 
-Every process serves all metrics, except where a section says that only the leader does.
+Every process serves all metrics, except where a section says that only the leader does. The lists have the type of a
+metric in parentheses, then its labels.
 """
 
 _TAIL = """Two operators that manage the same clusters raise `TidbOperatorTwoLeaders` if they share a Lease, else
@@ -241,8 +242,8 @@ def page(served: Mapping[str, Metric]) -> str:
 
 def flags_page() -> str:
     """The text of docs/flags.md."""
-    rows = (f"| `-{name}` | {text.replace('|', chr(92) + '|')} |" for name, text in described().items())
-    return "\n".join([_FLAGS_HEAD, "| Flag | Meaning |\n|---|---|", *rows, ""])
+    rows = (f"- `-{name}`: {text}" for name, text in described().items())
+    return "\n".join([_FLAGS_HEAD, *rows, ""])
 
 
 def main(arguments: list[str]) -> int:
@@ -273,10 +274,7 @@ def _section(title: str, topic: Topic, served: Mapping[str, Metric]) -> str:
     rows = [
         _row(name, [label for label in own if label not in shared], served[name]) for name, own in topic.labels.items()
     ]
-    heading = "Other labels" if shared else "Labels"
-    return "\n".join(
-        [f"## {title}\n", says, f"\n| Metric | Type | {heading} | Meaning |\n|---|---|---|---|", *rows, ""]
-    )
+    return "\n".join([f"## {title}\n", f"{says}\n", *rows, ""])
 
 
 def _shared_labels(topic: Topic) -> list[str]:
@@ -291,18 +289,19 @@ def _labels(names: Sequence[str]) -> str:
 
 
 def _row(name: str, own: Sequence[str], family: Metric) -> str:
-    shown = ", ".join(f"`{each}`" for each in own)
-    return f"| `{name}` | {_TYPES.get(family.type, family.type)} | {shown} | {family.documentation.rstrip('.')}. |"
+    labels = ", ".join(f"`{each}`" for each in own)
+    kind = "; ".join(filter(None, [_TYPES.get(family.type, family.type), labels]))
+    return f"- `{name}` ({kind}): {family.documentation.rstrip('.')}."
 
 
 def _alerts() -> str:
     groups: list[Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     rows = [
-        f"| `{rule['alert']}` | {rule['labels']['severity']} | {_first_sentence(rule['annotations']['description'])} |"
+        f"- `{rule['alert']}` ({rule['labels']['severity']}): {_first_sentence(rule['annotations']['description'])}"
         for group in groups
         for rule in group["rules"]
     ]
-    return "\n".join(["## Alerts\n", "| Alert | Severity | What it says |\n|---|---|---|", *rows, ""])
+    return "\n".join(["## Alerts\n", *rows, ""])
 
 
 def _first_sentence(text: str) -> str:

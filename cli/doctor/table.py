@@ -16,10 +16,10 @@ _END = "<!-- end of causes -->\n"
 
 
 def table() -> str:
-    """Links for the causes that docs/reasons/ explains, and rows for all others, in the order of the table."""
-    rows = (f"| {_name(each)} | {each.means} | {each.way_out} |\n" for each in CAUSES if not _is_reason(each))
+    """Links for the causes that docs/reasons/ explains, and a list of all others, in the order of the causes."""
+    rows = (f"- {_name(each)}: {each.means} {each.way_out}\n" for each in CAUSES if not _is_reason(each))
     links = ", ".join(f"[{each.reason}](reasons/{target(each.reason)})" for each in CAUSES if _is_reason(each))
-    return f"Problems that are also reasons: {links}.\n\n| Cause | Meaning | Solution |\n|---|---|---|\n{''.join(rows)}"
+    return f"Problems that are also reasons: {links}.\n\n{''.join(rows)}"
 
 
 def _name(cause: Cause) -> str:
