@@ -16,8 +16,8 @@ from kube.objects import Json, condition_of
 from kube.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member import labels
 from member.memory.certificate_book import Finding as CertificateFinding
-from member.observed.events import Event
 from member.observed.pod import Pod
+from member.observed.troubles import Event
 from ports.structs import convert
 
 MODELS: Mapping[str, type[TidbCluster | DMCluster]] = {TIDB_CLUSTER: TidbCluster, DM_CLUSTER: DMCluster}

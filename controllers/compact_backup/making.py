@@ -22,8 +22,8 @@ from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object
 from kube.resources import BACKUPS, JOBS
 from member.backups import pods
-from member.backups.compactions import compaction_job
 from member.backups.environment import BadJob, secret_names
+from member.backups.jobs import compaction_job
 from member.outcome import Done, Outcome, Wait, Waiting
 from member.polling import time_left
 

@@ -26,7 +26,7 @@ from controllers.restore.point_in_time import wait_for_gc_off
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, condition_of
 from kube.resources import BACKUPS, JOBS
-from member.backups import pods, restores
+from member.backups import jobs, pods
 from member.backups.environment import BadJob
 from member.backups.naming import prune_job_name, restore_job_name
 from member.observed.restores import JOB_FAILED
@@ -112,9 +112,9 @@ def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
     spec = ctx.model.spec
     secrets = ctx.secrets(pods.secret_names(spec, spec.to, tc))
     if tc is not None:
-        return restores.restore_job(ctx.model, tc, secrets, ctx.settings)
-    job = restores.import_job(ctx.model, secrets, ctx.settings)
-    ensure_claim(ctx, restores.import_claim(ctx.model))
+        return jobs.restore_job(ctx.model, tc, secrets, ctx.settings)
+    job = jobs.import_job(ctx.model, secrets, ctx.settings)
+    ensure_claim(ctx, jobs.import_claim(ctx.model))
     return job
 
 
@@ -147,7 +147,7 @@ def _has_ended(ctx: JobOwner[Restore]) -> bool:
 def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
     spec = ctx.model.spec
     try:
-        job = restores.prune_job(ctx.model, tc, ctx.secrets(pods.secret_names(spec, spec.to, tc)), ctx.settings)
+        job = jobs.prune_job(ctx.model, tc, ctx.secrets(pods.secret_names(spec, spec.to, tc)), ctx.settings)
         ctx.create(JOBS, job)
     except BadJob as error:
         ctx.say(status.PRUNE_FAILED, error.reason, str(error))

@@ -9,7 +9,7 @@ from member.evidence import is_same_cluster
 from member.lifecycle.component_sync import REMOVED
 from member.observed.instances import instance_taken
 from member.outcome import Done, Outcome, Refused
-from member.tikv import evict_leader
+from member.tikv import commands
 
 
 def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
@@ -24,7 +24,7 @@ def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
         return taken
     if not is_same_cluster(ctx):
         return Refused("ForeignPD", "PD reports the id of another cluster; commands on pods are ignored")
-    ended = Done() if command and evict_leader.is_one(command) else evict_leader.end(ctx, name, pod)
+    ended = Done() if command and commands.is_one(command) else commands.end(ctx, name, pod)
     if pod is None or command is None or pod.metadata.deletion_timestamp:
         return ended
     component = pod.metadata.labels[labels.COMPONENT]

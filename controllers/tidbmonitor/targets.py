@@ -24,8 +24,18 @@ from controllers.tidbmonitor import provisions, rights
 from controllers.tidbmonitor.earlier import Earlier, certificate_files
 from kube.objects import Object
 from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
-from member.monitor import first, remote_write
-from member.monitor.inputs import First, Inputs, Key, Target, asset
+from member.monitor import configuration
+from member.monitor.inputs import (
+    First,
+    Inputs,
+    Key,
+    Target,
+    asset,
+    first_dm_in_pods,
+    first_dm_of,
+    first_in_pods,
+    first_of,
+)
 from member.monitor.naming import assets_name, monitor_name
 from member.naming import cluster_client_secret
 from member.outcome import Done, Outcome, Waiting
@@ -167,13 +177,13 @@ def _inputs(found: _Found) -> Inputs:
     clusters = [each for each in _clusters(found) if each is not None]
     dm_clusters = [_dm(found, each) for each in (monitor.spec.dm.clusters if monitor.spec.dm else ())]
     namespace = monitor.metadata.namespace
-    for kind, name, key in remote_write.references(monitor):
-        resource = SECRETS if kind == remote_write.SECRET else CONFIG_MAPS
+    for kind, name, key in configuration.references(monitor):
+        resource = SECRETS if kind == configuration.SECRET else CONFIG_MAPS
         value = found.value(resource, namespace, name, key, "what remoteWrite refers to")
         found.assets[asset(namespace, name, key, kind)] = value if resource == SECRETS else provisions.in_base64(value)
     users = {
         (name, key): provisions.from_base64(found.value(SECRETS, namespace, name, key, "the user of remoteWrite"))
-        for name, key in remote_write.users(monitor)
+        for name, key in configuration.users(monitor)
     }
     inputs = Inputs(
         clusters=[_target(found, each) for each in clusters],
@@ -187,7 +197,7 @@ def _inputs(found: _Found) -> Inputs:
     # a mark stays while the reference is named: what it once brought is never taken for what v1.6 made
     inputs = replace(inputs, granted=frozenset(found.granted) | (found.marks & found.refused.keys()))
     known = [each for each in clusters if isinstance(each, TidbCluster)]
-    return _with_first_clusters(found, inputs, [first.of_tidb(tc) for tc in known if tc.spec.pd is not None])
+    return _with_first_clusters(found, inputs, [first_of(tc) for tc in known if tc.spec.pd is not None])
 
 
 def _clusters(found: _Found) -> Iterator[TidbCluster | Target | None]:
@@ -262,10 +272,10 @@ def listed_dm_clusters(owner: Object) -> list[str]:
 
 def _with_first_clusters(found: _Found, inputs: Inputs, there: Sequence[First]) -> Inputs:
     monitor = found.ctx.model
-    dm_there = [first.of_dm(each) for each in inputs.dm_clusters]
+    dm_there = [first_dm_of(each) for each in inputs.dm_clusters]
     cached = found.ctx.cached(STATEFUL_SETS, monitor_name(monitor))
     pods = cached.decode() if cached is not None and found.ctx.controls(cached) else None
-    told, told_dm = (first.told_of_tidb(pods), first.told_of_dm(pods)) if pods is not None else (None, None)
+    told, told_dm = (first_in_pods(pods), first_dm_in_pods(pods)) if pods is not None else (None, None)
     return replace(
         inputs,
         first=next(iter(there), None),

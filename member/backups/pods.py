@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from apis import images
 from apis.accessor import find
 from apis.backup_shared import ArchiveSpec, JobSpec, TiDBAccessConfig
+from apis.identity import skips_sql_authority, speaks_sql_tls, tls_enabled
 from apis.shared import Json, Metadata
 from apis.storage_providers import StorageProvider
 from apis.tidbcluster import TidbCluster
-from member.backups import certificates, environment, naming
-from member.backups.environment import Secrets
+from member.backups import environment, naming
+from member.backups.environment import BadJob, Secrets
+from member.naming import cluster_client_secret
 
 API_VERSION = "pingcap.com/v1alpha1"
 MANAGER_IMAGE = "tidb-operator-py-backup-manager:latest"
@@ -20,6 +22,7 @@ BR_BIN = "/var/lib/br-bin"
 
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  (a directory)
 _TOKEN_SECONDS = 3607
+_KEYS = ("ca.crt", "tls.crt", "tls.key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +181,14 @@ def claim(meta: Metadata, family: str, spec: ArchiveSpec, access: TiDBAccessConf
 
 def secret_names(storage: StorageProvider, access: TiDBAccessConfig | None, tc: TidbCluster | None) -> list[str]:
     """The Secrets that a Job refers to: for storage, SQL and certificates."""
-    of_tls = [each.secret for each in certificates.clients(tc, access)]
+    of_tls = [each.secret for each in certificates(tc, access)]
     return [*environment.secret_names(storage, access), *of_tls]
 
 
 def tls(tc: TidbCluster | None, access: TiDBAccessConfig | None, secrets: Secrets) -> tuple[list[str], list[Mounted]]:
-    """The arguments and volumes for TLS; see `certificates.clients`. Raises BadJob."""
-    found = certificates.clients(tc, access)
-    certificates.require(found, secrets)
+    """The arguments and volumes for TLS; see `clients`. Raises BadJob."""
+    found = certificates(tc, access)
+    require_certificates(found, secrets)
     mounted = [secret_volume(each.volume, each.secret, each.path) for each in found]
     return [word for each in found for word in each.args], mounted
 
@@ -211,3 +214,55 @@ def condition_of_job(job: Mapping[str, object], kind: str) -> Json:
     status = job.get("status")
     conditions: Sequence[Json] = (status.get("conditions") or ()) if isinstance(status, dict) else ()
     return next((each for each in conditions if each.get("type") == kind and each.get("status") == "True"), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A TLS client certificate: the program's arguments, the Secret, its volume and its mount path."""
+
+    args: Sequence[str]
+    secret: str
+    volume: str
+    path: str
+    keys: Sequence[str] = _KEYS
+
+
+def certificates(tc: TidbCluster | None, access: TiDBAccessConfig | None) -> list[Certificate]:
+    """The certificates of a Job.
+
+    With a cluster and `access`: for components and SQL; without a cluster only for SQL.
+    """
+    found: list[Certificate] = []
+    if tc is not None and tls_enabled(tc):
+        found.append(_certificate("cluster-client-tls", cluster_client_secret(tc), "--cluster-tls=true"))
+    if access is None:
+        return found
+    secret = access.tls_client_secret_name or ""
+    if tc is None and secret:
+        found.append(_certificate("tidb-client-tls", secret, "--client-tls=true"))
+    elif tc is not None and speaks_sql_tls(tc):
+        secret = secret or f"{tc.metadata.name}-tidb-client-secret"
+        trusts_any = ["--skipClientCA=true"] if skips_sql_authority(tc) else []
+        found.append(_certificate("tidb-client-tls", secret, "--client-tls=true", *trusts_any))
+    return found
+
+
+def require_certificates(found: Sequence[Certificate], secrets: Secrets) -> None:
+    """Check that the Secrets exist and have all necessary keys (backup.md 3.11). Raises BadJob.
+
+    A pod with a missing Secret would wait without any report.
+    """
+    for each in found:
+        held = secrets.get(each.secret)
+        if held is None:
+            message = f"Secret {each.secret} does not exist; create it in this namespace with {', '.join(each.keys)}"
+            raise BadJob("GetTLSSecretFailed", f"{message}: the certificate of a client")
+        if lacks := [key for key in each.keys if not held.get(key)]:
+            message = f"Secret {each.secret} lacks the key {' and '.join(lacks)} of a client's certificate; add it"
+            raise BadJob("tlsKeyNotExist", message)
+
+
+def _certificate(volume: str, secret: str, *args: str) -> Certificate:
+    """A certificate; if the client trusts any server, it needs no CA."""
+    keys = _KEYS[1:] if "--skipClientCA=true" in args else _KEYS
+    return Certificate(args, secret, volume, f"/var/lib/{volume}", keys)

@@ -1,5 +1,6 @@
 """The commands in a pod's annotations, and annotations that have the name of a command but no valid value. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -7,7 +8,9 @@ from apis import pod_commands
 from apis.components import component_type, is_component
 from apis.times import parse_time
 from kube.objects import Object
+from kube.resources import PODS, Resource
 from member import labels
+from member.context import ClusterContext
 
 RETRY_BUSY = 60.0
 """Seconds until the next poll while another operation runs in the cluster."""
@@ -17,7 +20,6 @@ RETRY_DRAINING = 15.0
 
 RETRY_SOON = 0.5
 """Seconds until the next poll if an event will probably come first."""
-
 
 _EXPIRATION_TIMES = {
     pod_commands.EVICT_LEADER: labels.TIKV_EVICT_LEADER_EXPIRATION_TIME,
@@ -74,3 +76,14 @@ def _annotated(pod: Object) -> list[tuple[str, str, frozenset[str]]]:
     name = meta.labels.get(labels.COMPONENT, "")
     known = component_type(name).commands if is_component(name) else {}
     return [(key, meta.annotations[key], values) for key, values in known.items() if key in meta.annotations]
+
+
+def withdraw(ctx: ClusterContext, carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:
+    """Remove annotations of a pod, or of another resource.
+
+    Raises Conflict if the object has changed meanwhile, other ApiErrors, TransportError.
+    """
+    meta = carrier.metadata
+    there = {key: meta.annotations[key] for key in keys if key in meta.annotations}
+    desired = {"metadata": {"name": meta.name, "namespace": meta.namespace, "annotations": {}}}
+    ctx.deps.applier.apply(resource, desired, carrier, applied={"metadata": {"annotations": there}})

@@ -11,17 +11,16 @@ from kube.objects import Json
 from member import labels
 from member.context import RESOURCES
 from member.naming import cluster_client_secret, cluster_secret, discovery_mtls, discovery_of, member_name
-from member.objects import pod, probes, volumes
-from member.objects.service_account_token import TOKEN_MOUNT, token_volume
+from member.objects import pod, volumes
 from member.objects.services import port
 from member.objects.services import service as make_service
 from member.objects.strategic_merge import with_additional_containers
+from member.objects.volumes import TOKEN_MOUNT, token_volume
 
 _RBAC = "rbac.authorization.k8s.io"
 
 _MAY_LIST_CLAIMS: Json = {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]}
 """Claims show if a PD cluster exists, even if the status does not (F40)."""
-
 
 _MAY_GET_PODS: Json = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 """A pod's owner, address and readiness show if a request comes from the pod that it names (10.3)."""
@@ -154,9 +153,9 @@ def _probes(tc: Cluster) -> Json:
     spec = tc.spec.discovery
     if spec is None:
         return {}
-    handler = probes.tcp(DISCOVERY_PORT)
+    handler = pod.tcp_handler(DISCOVERY_PORT)
     given = {"readinessProbe": spec.readiness_probe, "livenessProbe": spec.liveness_probe}
-    return {kind: probes.as_given(handler, probe) for kind, probe in given.items() if probe is not None}
+    return {kind: pod.probe_as_given(handler, probe) for kind, probe in given.items() if probe is not None}
 
 
 def _uses_pd_tls(tc: Cluster) -> bool:

@@ -3,10 +3,12 @@
 One alone proves nothing: to an operator that is cut off, all members look ill, and a Ready pod may have a dead process.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+
+import msgspec
 
 from apis import predicates
 from apis.accessor import find, workloads
@@ -19,8 +21,7 @@ from member import labels
 from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
-from member.observed.claims import claim_names
-from member.observed.local_volumes import is_stranded
+from member.observed.claims import Claim, claim_names, claims_of
 from member.observed.nodes import Node, NodeState, node_state
 from member.observed.pod import Pod
 from member.observed.pods import pods_of, started_pods, wanted_pods
@@ -35,6 +36,7 @@ _SLOW_START = 120.0
 
 _ENDED, _NOTICED = timedelta(minutes=2), timedelta(seconds=30)
 """A restart explains an illness that began at most 2 min before the new pod was created, or 30 s after that."""
+_HOSTNAME = "kubernetes.io/hostname"
 
 
 class PodState(Enum):
@@ -216,3 +218,58 @@ def _is_on_newer_volume(ctx: ClusterContext, component: str, pod: Object | None,
     found = ctx.listers.persistent_volume_claims.get(ctx.namespace, claim) if claim else None
     made = parse_time((found and found.metadata.creation_timestamp) or "")
     return made is not None and ill_since is not None and made > ill_since
+
+
+class _Requirement(msgspec.Struct, frozen=True):
+    key: str
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class _Term(msgspec.Struct, frozen=True, rename="camel"):
+    match_expressions: tuple[_Requirement, ...] = ()
+
+
+class _NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
+    node_selector_terms: tuple[_Term, ...] = ()
+
+
+class _NodeAffinity(msgspec.Struct, frozen=True):
+    required: _NodeSelector = msgspec.field(default_factory=_NodeSelector)
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_affinity: _NodeAffinity = msgspec.field(default_factory=_NodeAffinity)
+
+
+class _Volume(msgspec.Struct, frozen=True):
+    """The part of a PersistentVolume that decisions read."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+def is_stranded(ctx: ClusterContext, pod: Object) -> bool:
+    """True if no machine that has a volume of the pod is Ready: the pod can run nowhere.
+
+    False if the operator may not read nodes and volumes.
+    """
+    volumes, nodes = ctx.listers.persistent_volumes, ctx.listers.nodes
+    if volumes is None or nodes is None:
+        return False
+    ready = {
+        node.metadata.labels.get(_HOSTNAME, "")
+        for node in nodes.list()
+        if node.decode_as(Node).state is NodeState.READY
+    }
+    names = (claim.decode_as(Claim).spec.volume_name for claim in claims_of(ctx, pod))
+    found = (volumes.get("", name) for name in names if name)
+    hosts = (set(_hosts(volume)) for volume in found if volume is not None)
+    return any(each and not each & ready for each in hosts)
+
+
+def _hosts(volume: Object) -> Iterator[str]:
+    """The machines from which a volume can be used; none if the volume is not tied to machines."""
+    for term in volume.decode_as(_Volume).spec.node_affinity.required.node_selector_terms:
+        for each in term.match_expressions:
+            if each.key == _HOSTNAME and each.operator == "In":
+                yield from each.values

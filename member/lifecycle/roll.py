@@ -43,7 +43,7 @@ from member.lifecycle.roll_view import RollView
 from member.lifecycle.rolling import Rolling, Silence
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
-from member.observed.lost_claims import would_lose_volume
+from member.observed.claims import would_lose_volume
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pod import Pod
 from member.observed.pods import pods_of

@@ -18,7 +18,7 @@ from member.lifecycle.rolling import Rolling
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.activity import Activity, cached_activity
-from member.observed.lost_claims import volume_being_deleted
+from member.observed.claims import volume_being_deleted
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.observed.status import UPGRADE, phase_while_upgrading

@@ -5,7 +5,7 @@ from apis.ordinals import desired_ordinals, desired_replicas
 from member.context import ClusterContext
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
-from member.observed.lost_claims import volume_being_deleted
+from member.observed.claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import pods_of, ready_pods
 from member.observed.troubles import LOOK_AGAIN, troubles_of

@@ -1,17 +1,17 @@
-"""The containers of a monitor, except Grafana's and Thanos' (other-resources.md 3.6)."""
+"""The containers of a monitor, except Grafana's (other-resources.md 3.6)."""
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 
 from apis.accessor import container_resources
-from apis.monitor_parts import InitializerSpec, MonitorContainer
+from apis.monitor_parts import InitializerSpec, MonitorContainer, ThanosSpec
 from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
 from kube.objects import Json
 from member.monitor.configuration import EXTERNAL_RULES, OPERATOR_RULES, RULES
-from member.monitor.first import DM_INITIALIZER, TIDB_INITIALIZER
-from member.monitor.inputs import ASSETS, First, Inputs
+from member.monitor.inputs import ASSETS, DM_INITIALIZER, TIDB_INITIALIZER, First, Inputs
 from member.monitor.naming import VOLUME
-from member.objects.pod import NAMESPACE, POD_NAME, container_port, env, without_unset
+from member.objects.pod import NAMESPACE, POD_NAME, container_port, env, env_from_field, without_unset
 from member.objects.volumes import mount
 from member.startscript.shell import expanding_words, quoted
 
@@ -226,3 +226,60 @@ def config_reloader(monitor: TidbMonitor, spec: MonitorContainer, shard: int) ->
         env=_of_pod(shard),
         volumeMounts=mounts,
     )
+
+
+GRPC_PORT, HTTP_PORT = 10901, 10902
+
+
+def thanos(monitor: TidbMonitor, spec: ThanosSpec) -> Json:
+    """The container of the sidecar."""
+    uploads = bool(spec.object_storage_config_file or spec.object_storage_config)
+    variables = [env_from_field("POD_IP", "status.podIP"), POD_NAME, NAMESPACE]
+    if spec.object_storage_config and not spec.object_storage_config_file:
+        variables.append(_from_secret("OBJSTORE_CONFIG", spec.object_storage_config))
+    if spec.tracing_config and not spec.tracing_config_file:
+        variables.append(_from_secret("TRACING_CONFIG", spec.tracing_config))
+    return container(
+        monitor,
+        "thanos-sidecar",
+        spec,
+        args=_thanos_arguments(spec, uploads=uploads),
+        ports=[container_port("http", HTTP_PORT), container_port("grpc", GRPC_PORT)],
+        env=variables,
+        volumeMounts=[*([DATA_MOUNT] if uploads else []), *spec.additional_volume_mounts],
+    )
+
+
+def _thanos_arguments(spec: ThanosSpec, *, uploads: bool) -> list[str]:
+    host = "127.0.0.1" if spec.listen_local else "[$(POD_IP)]"
+    route, tls = posixpath.normpath(spec.route_prefix or "."), spec.grpc_server_tls_config
+    arguments = [
+        "sidecar",
+        f"--prometheus.url=http://localhost:9090/{route.removeprefix('/')}",
+        f"--grpc-address={host}:{GRPC_PORT}",
+        f"--http-address={host}:{HTTP_PORT}",
+    ]
+    if tls is not None:
+        arguments += _given("grpc-server-tls-cert", tls.cert_file)
+        arguments += _given("grpc-server-tls-key", tls.key_file)
+        arguments += _given("grpc-server-tls-client-ca", tls.ca_file)
+    if uploads:
+        arguments += _file_or_variable("objstore", spec.object_storage_config_file, "$(OBJSTORE_CONFIG)")
+        arguments.append("--tsdb.path=/data/prometheus")
+    if spec.tracing_config_file or spec.tracing_config:
+        arguments += _file_or_variable("tracing", spec.tracing_config_file, "$(TRACING_CONFIG)")
+    arguments += _given("log.level", spec.log_level)
+    arguments += _given("log.format", spec.log_format)
+    return arguments + _given("min-time", spec.min_time)
+
+
+def _given(flag: str, value: str) -> list[str]:
+    return [f"--{flag}={value}"] if value else []
+
+
+def _file_or_variable(flag: str, file: str | None, variable: str) -> list[str]:
+    return [f"--{flag}.config-file={file}"] if file else [f"--{flag}.config={variable}"]
+
+
+def _from_secret(name: str, selector: Json) -> Json:
+    return {"name": name, "valueFrom": {"secretKeyRef": selector}}

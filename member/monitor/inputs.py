@@ -3,8 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json
+
 Key = tuple[str, str]
 """Namespace and name of a cluster."""
+TIDB_INITIALIZER = "monitor-initializer"
+DM_INITIALIZER = "dm-initializer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +86,36 @@ def asset(namespace: str, name: str, key: str, kind: str = "secret") -> str:
 def asset_path(namespace: str, name: str, key: str, kind: str = "secret") -> str:
     """The path of an asset in Prometheus' container."""
     return f"{ASSETS}/{asset(namespace, name, key, kind)}"
+
+
+def first_of(tc: TidbCluster) -> First:
+    """What the initializer needs to know of a TidbCluster."""
+    has_binlog = tc.spec.tidb is not None and bool(tc.spec.tidb.binlog_enabled)
+    return First(tc.metadata.namespace, tc.metadata.name, tc.spec.timezone or "UTC", str(has_binlog).lower())
+
+
+def first_dm_of(cluster: Target) -> First:
+    """What the initializer needs to know of a DMCluster."""
+    return First(cluster.namespace, cluster.name)
+
+
+def first_in_pods(stateful_set: Json) -> First | None:
+    """The first TidbCluster in the environment of a StatefulSet's pods; None if they have none."""
+    env = _env(stateful_set, TIDB_INITIALIZER)
+    namespace, name = env.get("TIDB_CLUSTER_NAMESPACE"), env.get("TIDB_CLUSTER_NAME")
+    if not namespace or not name:
+        return None
+    return First(namespace, name, env.get("TZ", ""), env.get("TIDB_ENABLE_BINLOG", ""))
+
+
+def first_dm_in_pods(stateful_set: Json) -> First | None:
+    """The first DMCluster in the environment of a StatefulSet's pods; None if they have none."""
+    env = _env(stateful_set, DM_INITIALIZER)
+    namespace, name = env.get("DM_CLUSTER_NAMESPACE"), env.get("DM_CLUSTER_NAME")
+    return First(namespace, name) if namespace and name else None
+
+
+def _env(stateful_set: Json, name: str) -> dict[str, str]:
+    containers = stateful_set["spec"]["template"]["spec"].get("initContainers") or ()
+    env = next((each.get("env") or () for each in containers if each["name"] == name), ())
+    return {each["name"]: str(each.get("value") or "") for each in env}

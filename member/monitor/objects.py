@@ -17,17 +17,28 @@ from kube.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from member.monitor import config_maps, grafana, pods, rbac, services
+from member.monitor import grafana, pods, services
+from member.monitor.configuration import prometheus_yml
 from member.monitor.inputs import Inputs
+from member.monitor.naming import (
+    APP,
+    assets_name,
+    base_labels,
+    cluster_role_name,
+    monitor_name,
+    object_meta,
+    operator_config_name,
+)
 
 Desired = tuple[Resource, Json]
+_RULES: list[Json] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
 
 
 def rights(monitor: TidbMonitor) -> Iterator[Desired]:
     """The service account and its rights."""
-    yield SERVICE_ACCOUNTS, rbac.service_account(monitor)
-    yield CLUSTER_ROLES if monitor.spec.cluster_scoped else ROLES, rbac.role(monitor)
-    yield CLUSTER_ROLE_BINDINGS if monitor.spec.cluster_scoped else ROLE_BINDINGS, rbac.role_binding(monitor)
+    yield SERVICE_ACCOUNTS, service_account(monitor)
+    yield CLUSTER_ROLES if monitor.spec.cluster_scoped else ROLES, role(monitor)
+    yield CLUSTER_ROLE_BINDINGS if monitor.spec.cluster_scoped else ROLE_BINDINGS, role_binding(monitor)
 
 
 def reached_by(monitor: TidbMonitor) -> Iterator[Desired]:
@@ -45,10 +56,10 @@ def entered_by(monitor: TidbMonitor) -> Iterator[Desired]:
 
 def configured_by(monitor: TidbMonitor, inputs: Inputs) -> Iterator[Desired]:
     """The ConfigMaps and Secrets that pods mount."""
-    yield SECRETS, config_maps.assets(monitor, inputs)
-    yield CONFIG_MAPS, config_maps.prometheus_config(monitor, inputs)
+    yield SECRETS, assets(monitor, inputs)
+    yield CONFIG_MAPS, prometheus_config(monitor, inputs)
     if OPERATOR_NAMESPACE in monitor.metadata.annotations:
-        yield CONFIG_MAPS, config_maps.operator_config(monitor, inputs)
+        yield CONFIG_MAPS, operator_config(monitor, inputs)
     if monitor.spec.grafana is not None:
         yield CONFIG_MAPS, grafana.provisioning(monitor)
         yield SECRETS, grafana.admin_secret(monitor, monitor.spec.grafana)
@@ -67,3 +78,65 @@ def everything(monitor: TidbMonitor, inputs: Inputs) -> Iterator[Desired]:
     yield from configured_by(monitor, inputs)
     yield from run_by(monitor, inputs)
     yield from entered_by(monitor)
+
+
+def prometheus_config(monitor: TidbMonitor, inputs: Inputs) -> Json:
+    """The ConfigMap with the configuration of Prometheus, the same for all shards."""
+    labels = base_labels(monitor) | {APP: "prometheus"}
+    return {
+        "metadata": object_meta(monitor, monitor_name(monitor), labels),
+        "data": {"prometheus.yml": prometheus_yml(monitor, inputs)},
+    }
+
+
+def operator_config(monitor: TidbMonitor, inputs: Inputs) -> Json:
+    """The ConfigMap with the alerts and the dashboard of the operator itself."""
+    return {
+        "metadata": object_meta(monitor, operator_config_name(monitor)),
+        "data": {
+            "tidb-operator.rules.yml": inputs.operator_rules,
+            "tidb-operator.json": inputs.operator_dashboard,
+        },
+    }
+
+
+def assets(monitor: TidbMonitor, inputs: Inputs) -> Json:
+    """The Secret with certificates and passwords; it exists even if it is empty."""
+    return {
+        "metadata": object_meta(monitor, assets_name(monitor)),
+        "type": "Opaque",
+        "data": dict(sorted(inputs.assets.items())),
+    }
+
+
+def service_account(monitor: TidbMonitor) -> Json:
+    """The service account of the pods."""
+    token = monitor.spec.automount_service_account_token
+    account: Json = {"metadata": object_meta(monitor, monitor_name(monitor))}
+    return account if token is None else account | {"automountServiceAccountToken": token}
+
+
+def role(monitor: TidbMonitor) -> Json:
+    """The Role, or the ClusterRole of a monitor that is clusterScoped."""
+    return {"metadata": _meta(monitor), "rules": _RULES}
+
+
+def role_binding(monitor: TidbMonitor) -> Json:
+    """The binding of the role to the pods' service account."""
+    kind: Resource = CLUSTER_ROLES if monitor.spec.cluster_scoped else ROLES
+    meta = _meta(monitor)
+    return {
+        "metadata": meta,
+        "roleRef": {"apiGroup": kind.group, "kind": kind.kind, "name": meta["name"]},
+        "subjects": [
+            {"kind": "ServiceAccount", "name": monitor_name(monitor), "namespace": monitor.metadata.namespace}
+        ],
+    }
+
+
+def _meta(monitor: TidbMonitor) -> Json:
+    """Metadata of a role or binding. A namespaced monitor cannot own cluster-scoped objects."""
+    if monitor.spec.cluster_scoped:
+        meta = monitor.metadata
+        return {"name": cluster_role_name(meta.namespace, meta.name), "labels": base_labels(monitor)}
+    return object_meta(monitor, monitor_name(monitor))

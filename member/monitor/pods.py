@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
 from kube.objects import Json
 from member.monitor.configuration import prometheus_yml
-from member.monitor.containers import config_reloader, init_containers, prometheus, reloader
+from member.monitor.containers import config_reloader, init_containers, prometheus, reloader, thanos
 from member.monitor.grafana import grafana
 from member.monitor.inputs import Inputs
 from member.monitor.naming import (
@@ -18,11 +18,9 @@ from member.monitor.naming import (
     object_meta,
     operator_config_name,
 )
-from member.monitor.thanos import thanos
 from member.objects.pod import without_unset
-from member.objects.service_account_token import TOKEN_MOUNT, token_volume
 from member.objects.strategic_merge import with_additional_containers
-from member.objects.volumes import claim_template
+from member.objects.volumes import TOKEN_MOUNT, claim_template, token_volume
 
 CONFIG_DIGEST = "tidb.pingcap.com/prometheus-config-digest"
 """An annotation of pods in which nothing reloads Prometheus' configuration: a new digest restarts the pods."""

@@ -7,7 +7,7 @@ from apis.monitors import TidbMonitor
 from apis.shared import ServiceSpec
 from kube.objects import Json
 from member.labels import COMPONENT, INSTANCE, NAME, USED_BY
-from member.monitor import grafana, thanos
+from member.monitor import containers, grafana
 from member.monitor.containers import PROMETHEUS_PORT, RELOADER_PORT
 from member.monitor.naming import base_labels, monitor_name, object_meta, service_name
 from member.objects.pod import without_unset
@@ -19,7 +19,7 @@ _SELECTING = (NAME, INSTANCE, COMPONENT)
 def services(monitor: TidbMonitor, shard: int) -> Iterator[Json]:
     """The Services of a shard."""
     spec = monitor.spec
-    of_thanos = [port("thanos-grpc", thanos.GRPC_PORT), port("thanos-http", thanos.HTTP_PORT)]
+    of_thanos = [port("thanos-grpc", containers.GRPC_PORT), port("thanos-http", containers.HTTP_PORT)]
     ports = [
         port(spec.prometheus.service.port_name or "http-prometheus", PROMETHEUS_PORT),
         *(of_thanos if spec.thanos is not None else ()),

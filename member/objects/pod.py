@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from apis.accessor import Component, container_resources, helper_image, helper_image_pull_policy
 from apis.component_specs import TiDBSlowLogTailerSpec
-from apis.shared import LogTailerSpec
+from apis.shared import LogTailerSpec, Probe
 from kube.objects import Json
 from member import labels
 from member.objects.strategic_merge import with_additional_containers
 from member.startscript.shell import quoted
+
+_INITIAL_DELAY = 10
+"""Seconds before the first readiness probe, unless the spec sets them."""
 
 
 def env(name: str, value: str) -> Json:
@@ -177,3 +180,29 @@ def _sysctl_init(component: Component, name: str) -> tuple[Json | None, list[Jso
         "resources": component.resources,
     }
     return {key: value for key, value in context.items() if key != "sysctls"}, [without_unset(init)]
+
+
+def readiness_probe(handler: Json, probe: Probe | None) -> Json:
+    """A readiness probe with the given handler; with `probe` None, the defaults apply."""
+    delay = probe.initial_delay_seconds if probe else None
+    return handler | _timing(_INITIAL_DELAY if delay is None else delay, probe)
+
+
+def probe_as_given(handler: Json, probe: Probe) -> Json:
+    """A probe with the given handler and only the times that are in the spec."""
+    return handler | _timing(probe.initial_delay_seconds, probe)
+
+
+def tcp_handler(port: int) -> Json:
+    """A handler that succeeds if the port accepts a connection."""
+    return {"tcpSocket": {"port": port}}
+
+
+def command_handler(*words: str) -> Json:
+    """A handler that succeeds if the command in the container succeeds."""
+    return {"exec": {"command": list(words)}}
+
+
+def _timing(delay: int | None, probe: Probe | None) -> Json:
+    times = {"initialDelaySeconds": delay, "periodSeconds": probe.period_seconds if probe else None}
+    return {name: seconds for name, seconds in times.items() if seconds}

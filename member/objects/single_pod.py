@@ -14,9 +14,15 @@ from apis.shared import ComponentSpec, PodSettings, StorageVolume, TopologySprea
 from kube.objects import Json
 from member import labels
 from member.objects.pod import container_port, without_unset
-from member.objects.service_account_token import TOKEN_MOUNT, token_volume
 from member.objects.strategic_merge import with_additional_containers
-from member.objects.volumes import claim_template, mount, storage_volume_mounts, storage_volume_name
+from member.objects.volumes import (
+    TOKEN_MOUNT,
+    claim_template,
+    mount,
+    storage_volume_mounts,
+    storage_volume_name,
+    token_volume,
+)
 
 _MERGED = ("node_selector", "labels", "annotations")
 """The fields that are merged by key, the lower level last. All other fields override as a whole (objects.md 3.3)."""

@@ -12,6 +12,9 @@ ANNOTATIONS_VOLUME: Json = {
     "name": "annotations",
     "downwardAPI": {"items": [{"path": "annotations", "fieldRef": {"fieldPath": "metadata.annotations"}}]},
 }
+_LIFETIME = 3607
+"""Seconds, as in Kubernetes: slightly above an hour, which identifies the requester."""
+_NAME = "kube-api-access"
 
 
 class HasStorage(Protocol):
@@ -197,3 +200,18 @@ def secret_mounts(stateful_set: Json) -> frozenset[str]:
 def certificate_volumes(secrets: Mapping[str, str]) -> list[Json]:
     """The certificate volumes. `secrets` maps volume names to Secrets."""
     return [secret_volume(name, secret) for name, secret in secrets.items()]
+
+
+TOKEN_MOUNT = mount(_NAME, "/var/run/secrets/kubernetes.io/serviceaccount", read_only=True)
+"""The path where programs expect the token."""
+
+
+def token_volume() -> Json:
+    """The volume that Kubernetes would mount by default: token, CA and namespace."""
+    namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+    sources: list[Json] = [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": _LIFETIME}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+    return {"name": _NAME, "projected": {"sources": sources}}

@@ -3,6 +3,7 @@
 Reads caches only.
 """
 
+import re
 from collections.abc import Mapping
 
 from apis.accessor import components
@@ -17,7 +18,10 @@ from member.naming import address_book, member_name
 from member.objects.config_map import STARTUP_SCRIPT, in_use_config_map_name
 from member.observed.belonging import controls, is_controlled_by
 from member.observed.instances import instance_of
-from member.startscript.domain import domain_of
+
+_DOMAIN = r"(?:\.([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?))?"
+_NAMED = re.compile(rf"^SUFFIX=svc{_DOMAIN}$|^[^#\n]*(?:SERVICE_NAME\}}?|-peer)\.[^.\s]+\.svc{_DOMAIN}", re.MULTILINE)
+"""A setting in this operator's scripts; in v1.6's scripts it is part of the name."""
 
 
 def running(tc: TidbCluster, listers: Listers) -> Running:
@@ -59,3 +63,9 @@ def left_behind(tc: Cluster, component: str, listers: Listers) -> list[dict[str,
     """The contents of a component's ConfigMaps, which remain while the component is suspended."""
     maps = listers.config_maps.list(tc.metadata.namespace, base_labels(tc, component))
     return [config_map.decode().get("data") or {} for config_map in maps]
+
+
+def domain_of(script: str) -> str | None:
+    """The domain; empty if the pod registers without one; None if the script does not show it."""
+    found = _NAMED.search(script)
+    return None if found is None else found[1] or found[2] or ""

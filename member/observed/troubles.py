@@ -4,9 +4,14 @@ Only events report a missing Secret of a volume, a quota or webhook that rejects
 operator reads them live, for pods that have not started for a while.
 """
 
+import re
 from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
+import msgspec
+
+from apis.times import parse_time
 from kube.client import Client
 from kube.errors import ApiError
 from kube.objects import Object, whose
@@ -14,7 +19,6 @@ from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member.context import ClusterContext
 from member.observed.belonging import is_own_pod
 from member.observed.claims import Claim, own_claims
-from member.observed.events import Event, newest_complaint
 from member.observed.nodes import NodeState, node_state
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
@@ -36,6 +40,10 @@ _MOST = 300
 
 Complaint: TypeAlias = Callable[[Resource, str, str], str]
 """Returns the last warning about an object, from its resource, name and UID. An empty UID means any of that name."""
+SAID_ELSEWHERE = frozenset({"BackOff", "Failed", "FailedScheduling", "Unhealthy"})
+"""Reasons of events that repeat what the pod's status says."""
+_RETRIED = timedelta(minutes=20)
+"""A StatefulSet retries the creation of a pod at least this often, so an older rejection is over."""
 
 
 def troubles_of(ctx: ClusterContext, component: str, names: Iterable[str]) -> dict[str, str]:
@@ -157,3 +165,41 @@ def read_complaint(
     told = (each for each in events if not of_pod or (each.names(of_pod) and each.is_recent(now)))
     newest = newest_complaint(told)
     return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""
+
+
+class Involved(msgspec.Struct, frozen=True):
+    """The object that an event is about."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Event(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of an event that the operator reads."""
+
+    reason: str = ""
+    message: str = ""
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    involved_object: Involved = msgspec.field(default_factory=Involved)
+
+    @property
+    def time(self) -> str:
+        """The time of the last occurrence (RFC 3339); empty if unknown."""
+        return self.last_timestamp or self.event_time or ""
+
+    def is_recent(self, now: datetime) -> bool:
+        """True if the event is so new that Kubernetes may still be retrying."""
+        at = parse_time(self.time)
+        return at is not None and now - at < _RETRIED
+
+    def names(self, pod: str) -> bool:
+        """True if the message contains the name of the pod."""
+        return bool(re.search(rf"\b{re.escape(pod)}\b", self.message))
+
+
+def newest_complaint(events: Iterable[Event]) -> Event | None:
+    """The newest warning that no pod status repeats; None if there is none."""
+    told = [event for event in events if event.reason not in SAID_ELSEWHERE]
+    return max(told, key=lambda event: event.time, default=None)

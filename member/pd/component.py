@@ -1,10 +1,13 @@
 """PD: the first component; all others wait for it (lifecycle.md 6.1)."""
 
 from apis import predicates
+from apis.components import component_type
 from apis.identity import known_cluster_ids
 from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
 from apis.shared import PDMember
+from apis.validation import changes
 from dataplane.addresses import Stranger
+from kube.events import WARNING
 from member import api_clients
 from member.availability import Verdict
 from member.context import ReconcileContext
@@ -16,22 +19,16 @@ from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
 from member.naming import ordinal_of, pod_name
+from member.objects.config_map import in_use_config_map_name
 from member.observed.claims import claimed_ids
 from member.observed.referenced_cluster import observe_joined_pd
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import member_owner, own_member
-from member.pd import (
-    desired,
-    failover,
-    fixed_settings,
-    replace_volume,
-    scale_in,
-    stray_members,
-    transfer_leader,
-    upgrade,
-)
+from member.pd import commands, desired, failover, rolling, scaling, stray_members
 from member.pd.status import observe
 from member.polling import next_poll
+
+_NO_FILE = changes.Running(configs={"pd": {}})
 
 
 def _serving(ctx: ReconcileContext) -> Outcome:
@@ -97,7 +94,7 @@ def _as_voter(ctx: ReconcileContext, member: PDMember) -> Member:
 
 
 def _housekeeping(ctx: ReconcileContext) -> Outcome | None:
-    fixed_settings.tell(ctx)
+    report_fixed_settings(ctx)
     return stray_members.remove(ctx)
 
 
@@ -112,14 +109,40 @@ PD = Workload(
     content=desired.content,
     stateful_set=desired.stateful_set,
     serving=_serving,
-    scaling=Scaling(_OUT, scale_in.SCALE_IN),
-    rolling=upgrade.ROLLING,
+    scaling=Scaling(_OUT, scaling.SCALE_IN),
+    rolling=rolling.ROLLING,
     failover=failover.failover,
     # a stray member keeps other members from joining, so its removal can't wait until all pods are Ready
     housekeeping=_housekeeping,
     commands={
-        REPLACE_VOLUME: replace_volume.act,
-        REPLACEMENT_BEGUN: replace_volume.act,
-        PD_TRANSFER_LEADER: transfer_leader.act,
+        REPLACE_VOLUME: commands.replace_volume,
+        REPLACEMENT_BEGUN: commands.replace_volume,
+        PD_TRANSFER_LEADER: commands.transfer_leader,
     },
 )
+
+
+def report_fixed_settings(ctx: ReconcileContext) -> None:
+    """Emit an event, once, about settings that v1.6 left out of the file and that will now appear in it.
+
+    They have no effect: a running PD uses its stored values (defaults-and-validation.md 4.2).
+    """
+    found: frozenset[str] = frozenset()
+    if changes.without_effect(ctx.tc, _NO_FILE):
+        found = frozenset(changes.without_effect(ctx.tc, _file_in_use(ctx)))
+    if found and found != ctx.memory.without_effect:
+        what = f"{', '.join(sorted(found))}: has no effect on a running PD; change it with pd-ctl"
+        ctx.deps.recorder.event(ctx.owner, WARNING, "NoEffectOnRunningPD", what)
+    ctx.memory.without_effect = found
+
+
+def _file_in_use(ctx: ReconcileContext) -> changes.Running:
+    """The file that the pods use; empty if there are no pods."""
+    live = ctx.stateful_set("pd")
+    if live is None:
+        return changes.Running()
+    body = live.decode()
+    config_map = ctx.listers.config_maps.get(ctx.namespace, in_use_config_map_name(ctx.tc, "pd", body))
+    data = config_map.decode().get("data") or {} if config_map else {}
+    file = component_type("pd").config.file
+    return changes.observe({"pd": body}, {"pd": data[file]} if file in data else {})

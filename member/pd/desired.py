@@ -15,7 +15,7 @@ from member.naming import (
     peer_service,
     tidb_client_secret,
 )
-from member.objects import pod, probes, volumes
+from member.objects import pod, volumes
 from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import end_user, of_pd, peer, port
@@ -78,7 +78,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         builtin_env=_env(tc),
     )
     if spec.readiness_probe is not None:
-        container["readinessProbe"] = probes.readiness(probes.tcp(PD_CLIENT_PORT), spec.readiness_probe)
+        container["readinessProbe"] = pod.readiness_probe(pod.tcp_handler(PD_CLIENT_PORT), spec.readiness_probe)
     template = pod.pod_template(
         pd,
         containers=[container],

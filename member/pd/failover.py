@@ -8,6 +8,8 @@ from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.shared import PDMember
 from apis.times import stamp
 from dataplane.pd import LiveMember, LiveMembership
+from kube.objects import Object
+from kube.resources import PODS
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_member, majority_without, member_gone
@@ -16,15 +18,19 @@ from member.failover.node_failure import handle_failed_hosts, wait_for_replaceme
 from member.failover.quorum import Situation
 from member.failover.steps import claim_uids, clean_up, live_status, record_event, substitutes, well_unseen
 from member.failover.witnesses import Failing, desired_pods
+from member.lifecycle import pod_removal
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
+from member.observed.nodes import NodeState, node_state
+from member.observed.pod import Pod
 from member.outcome import Outcome, Refused, Waiting
 from member.ownership import own_member
-from member.pd.given_up import end_of_pod, has_volumes, is_over, recorded_claims
-from member.polling import next_poll
+from member.polling import next_poll, seconds_since
 
 _BOOTSTRAP = "pd-bootstrap"
 """The failure timer for a PD cluster that exists without a serving member."""
+_OVERDUE = 60.0
+"""Seconds that the operator waits for a pod beyond its grace period."""
 
 
 class _PDFailover(MemberFailover[ReconcileContext, PDFailureMember]):
@@ -178,3 +184,72 @@ def _own(ctx: ReconcileContext) -> dict[str, PDMember]:
 
 def _all(pd: PDStatus) -> dict[str, PDMember]:
     return pd.members | pd.peer_members
+
+
+def recorded_claims(record: PDFailureMember) -> set[str]:
+    """The UIDs of a lost member's volume claims."""
+    return {*record.pvc_uid_set, record.pvc_uid} - {""}
+
+
+def has_volumes(ctx: ReconcileContext, record: PDFailureMember) -> bool:
+    """True if the pod of a lost member still has all its recorded volumes, according to the caches."""
+    live = ctx.stateful_set("pd")
+    if live is None:
+        return True
+    claims = pod_removal.cached(ctx, "pd", live.decode(), ordinal_of(record.pod_name)).claims
+    return recorded_claims(record) <= {each.metadata.uid for each in claims if not each.metadata.deletion_timestamp}
+
+
+def is_over(
+    ctx: ReconcileContext, record: PDFailureMember, own: Mapping[str, PDMember], lost: Sequence[Failing]
+) -> bool:
+    """True if a member whose removal was planned is no longer lost. If PD no longer lists it, the removal is half done.
+
+    After its volumes were given up a member does not return: the member of the next pod takes its place.
+    """
+    member = own.get(record.pod_name)
+    if member is None:
+        return False
+    if has_volumes(ctx, record):
+        return all(each.key != record.member_id for each in lost)
+    pod = ctx.listers.pods.get(ctx.namespace, record.pod_name)
+    ends = pod is None or pod.metadata.deletion_timestamp
+    return member.health and member.id != record.member_id and not ends
+
+
+def end_of_pod(ctx: ReconcileContext, record: PDFailureMember, found: LiveMembership) -> Waiting | None:
+    """The wait until a given-up pod has ended. If the pod has left another member, records its id for removal.
+
+    A pod whose start script still runs receives the request to end, and may join PD in its grace period (F29). It then
+    leaves a member without data, which keeps later pods of its name from joining. Only until the next pod runs can the
+    operator distinguish the two members. `found` was read earlier: a member in it that cannot be the next pod's is
+    recorded. Raises ApiError, TransportError.
+    """
+    pod = ctx.deps.client.find(PODS, record.pod_name, ctx.namespace)
+    again = own_member(ctx.tc, found.members, ordinal_of(record.pod_name))
+    if again and str(again.id) != record.member_id and not _may_be_of(pod, named=bool(again.name)):
+        record.member_id = str(again.id)
+        what = f"pod {record.pod_name} joined PD once more while it ended; its member {again.id} will be removed"
+        return Waiting("PDFailover", what, 0.5)
+    if pod is None or not _is_ending(ctx, pod):
+        return None
+    what = f"the member of pod {record.pod_name} was removed from PD; waiting for the pod to end"
+    return Waiting("PDFailover", what, next_poll(ctx, "pd"))
+
+
+def _may_be_of(pod: Object | None, *, named: bool) -> bool:
+    """True if a member may belong to the pod that follows the given-up pod.
+
+    A member with a name has started, by which time Kubernetes has also reported the start of its container.
+    """
+    if pod is None or pod.metadata.deletion_timestamp:
+        return False
+    return pod.decode_as(Pod).has_started("pd") or not named
+
+
+def _is_ending(ctx: ReconcileContext, pod: Object) -> bool:
+    """True if a pod is about to end; one on a lost node, or long overdue, may never end."""
+    until = pod.metadata.deletion_timestamp
+    if not until or node_state(ctx, pod) is NodeState.NOT_READY:
+        return False
+    return seconds_since(until, ctx.deps.clock.wall()) < _OVERDUE

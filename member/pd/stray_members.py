@@ -23,7 +23,7 @@ from member.naming import ordinal_of, pod_name
 from member.observed.pod import Pod
 from member.outcome import Outcome, Waiting
 from member.ownership import member_owner, require_understood_members
-from member.pd.scale_in import SCALE_IN, ordinal_of_member
+from member.pd.scaling import SCALE_IN, ordinal_of_member
 from member.polling import next_poll
 
 _JOINING = "pd-joining"

@@ -18,7 +18,7 @@ from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
 from member.naming import address_book, ordinal_of
 from member.outcome import NotDone, Waiting
-from member.pdms import desired, scale_in
+from member.pdms import desired, scaling
 from member.pdms.primary import hand_over
 from member.pdms.status import observe
 from member.polling import next_poll
@@ -56,7 +56,7 @@ def _microservice(name: str) -> Workload:
         content=lambda tc: desired.content(tc, name),
         stateful_set=lambda tc, config_map: desired.stateful_set(tc, name, config_map),
         unused=_unused,
-        scaling=Scaling(stateless.SCALING.out, replace(stateless.SCALING.in_, drain=scale_in.drain)),
+        scaling=Scaling(stateless.SCALING.out, replace(stateless.SCALING.in_, drain=scaling.drain)),
         rolling=Rolling(
             blocked=partial(_blocked, name),
             unmet_condition=partial(_unmet_condition, name),

@@ -18,7 +18,7 @@ from member.observed.pods import none_has_image
 from member.observed.status import image_of
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
-from member.pump import desired, scale_in
+from member.pump import desired, scaling
 from member.pump.status import is_online, observe
 
 
@@ -72,7 +72,7 @@ PUMP = Workload(
     content=desired.content,
     stateful_set=desired.stateful_set,
     serving=_serving,
-    scaling=Scaling(_OUT, scale_in.SCALE_IN),
+    scaling=Scaling(_OUT, scaling.SCALE_IN),
     rolling=Rolling(unmet_condition=_unmet_condition, begin=_begin),
     made_by_v16=desired.made_by_v16,
 )

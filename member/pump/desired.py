@@ -8,7 +8,7 @@ from apis.tidbcluster import TidbCluster
 from dataplane.addresses import PUMP_PORT
 from kube.objects import Json
 from member.naming import cluster_secret
-from member.objects import pod, probes, volumes
+from member.objects import pod, volumes
 from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import Content
 from member.objects.services import peer, port
@@ -54,7 +54,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         ],
         builtin_env=_env(pump, spec),
     )
-    container["readinessProbe"] = probes.tcp(PUMP_PORT)
+    container["readinessProbe"] = pod.tcp_handler(PUMP_PORT)
     template = pod.pod_template(
         pump,
         containers=[container],

@@ -8,16 +8,16 @@ from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, Command
-from member.commands.replacement import (
+from member.commands.restarting import (
     REPLACING,
     begin,
     cancel,
     component_busy,
     is_cancelled,
     is_withdrawn,
+    restart_without_volumes,
     store_label,
 )
-from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
 from member.evidence import delete_store, no_store, pods_live, store_gone
 from member.naming import ordinal_of

@@ -1,5 +1,6 @@
 """PD's live reports of stores: their owners, and the stores that do not serve."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -10,10 +11,11 @@ from dataplane.pd import UP, Store
 from kube.objects import Object
 from member import ownership
 from member.context import ReconcileContext
+from member.labels import CONTROLLER_REVISION_HASH
 from member.naming import address_book, ordinal_of
+from member.objects.stateful_set import lowest_restarted
 from member.observed.pod import Pod
 from member.stores.kind import StoreKind
-from member.stores.peers import peer_pod
 
 _S = TypeVar("_S", bound=Store)
 
@@ -24,6 +26,10 @@ _WITHOUT_STORE = "without a store"
 
 _SILENCE = 30.0
 """PD calls a silent store Disconnected after 20 s. After this many seconds, Up cannot date from before a restart."""
+_ADDRESS = re.compile(
+    r"(?P<pod>(?P<set>[^.]+)-(?P<ordinal>\d+))\.[^.]+\.(?P<namespace>[^.]+)\.svc(\.(?P<domain>.+))?:\d+"
+)
+"""The address that a store advertises: pod, headless Service, namespace and, optionally, the Kubernetes domain."""
 
 
 def own_stores(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[_S], ordinal: int) -> list[_S]:
@@ -152,3 +158,24 @@ def _has_reported(store: Store, since: datetime, known: float, restarted_at_once
     heard = store.last_heartbeat / 1e9
     reported = heard - 1.0 if restarted_at_once else store.start_timestamp or heard
     return 0 <= reported - since.timestamp() <= known + _UNSEEN
+
+
+def peer_pod(ctx: ReconcileContext, address: str) -> tuple[Object | None, bool]:
+    """The cached pod at a store's address, and True if the pod is expected to stay.
+
+    A pod does not stay while it is missing or terminating, or while its StatefulSet still has to restart it. Nothing is
+    known of a pod in another Kubernetes cluster, i.e. with another domain: (None, True).
+    """
+    found = _ADDRESS.fullmatch(address)
+    if found is None or (found["domain"] or ctx.tc.spec.cluster_domain) != ctx.tc.spec.cluster_domain:
+        return None, True
+    owner = ctx.listers.stateful_sets.get(found["namespace"], found["set"])
+    if owner is None:
+        return None, True
+    pod, body = ctx.listers.pods.get(found["namespace"], found["pod"]), owner.decode()
+    if pod is None or pod.metadata.deletion_timestamp:
+        return pod, False
+    newest = (body.get("status") or {}).get("updateRevision")
+    outdated = pod.metadata.labels.get(CONTROLLER_REVISION_HASH) != newest
+    reached = int(found["ordinal"]) >= lowest_restarted(body["spec"]["updateStrategy"], body["spec"]["replicas"])
+    return pod, not (newest and outdated and reached)

@@ -1,9 +1,11 @@
 """TiCDC's desired objects (objects.md 4.7, 7.7): pure functions of a defaulted TidbCluster."""
 
+from apis import toml
 from apis.accessor import component
 from apis.component_specs import TiCDCSpec
 from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
+from apis.toml import Table
 from dataplane.ticdc import PORT
 from kube.objects import Json
 from member.naming import cluster_client_secret, cluster_secret, peer_service
@@ -13,9 +15,11 @@ from member.objects.config_map import CONFIG_FILE, Content
 from member.objects.services import peer, port
 from member.startscript import options
 from member.startscript.fragments import assemble, fragment, settings
-from member.ticdc import configuration
 
 _SINKS = "/var/lib/sink-tls"
+_ELSEWHERE = frozenset({"tz", "gc-ttl", "log-level", "log-file"})
+"""The keys that the script passes as flags or in the environment; if there are no others, there is no file (1.1)."""
+_GC_TTL = 86400
 
 
 def services(tc: TidbCluster) -> list[Json]:
@@ -25,7 +29,7 @@ def services(tc: TidbCluster) -> list[Json]:
 
 def content(tc: TidbCluster) -> Content:
     """The text of TiCDC's ConfigMap, if it has one. Raises InvalidField for values that validation rejects."""
-    text = configuration.file(tc)
+    text = config_file(tc)
     return Content({CONFIG_FILE: text} if text else {}, {})
 
 
@@ -34,7 +38,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     own = component(tc, "ticdc")
     spec, secrets = own.spec, _certificates(tc)
     assert isinstance(spec, TiCDCSpec)
-    has_file, is_v2 = bool(configuration.file(tc)), options.is_v2(tc)
+    has_file, is_v2 = bool(config_file(tc)), options.is_v2(tc)
     container = pod.main_container(
         own,
         command=["/bin/sh", "-c", start_script(tc)],
@@ -51,7 +55,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
             pod.POD_NAME,
             pod.NAMESPACE,
             pod.env("HEADLESS_SERVICE_NAME", peer_service(tc, "ticdc")),
-            pod.env("TZ", configuration.time_zone(tc)),
+            pod.env("TZ", time_zone(tc)),
         ],
     )
     template = pod.pod_template(
@@ -92,7 +96,7 @@ def start_script(tc: TidbCluster) -> str:
         options.verified_pd(tc, "ticdc", with_scheme=True) if options.asks_discovery(tc) else "",
         _own("start"),
         _own("certificates") if tls_enabled(tc) else "",
-        _own("configuration") if configuration.file(tc) else "",
+        _own("configuration") if config_file(tc) else "",
         _own("run"),
     )
 
@@ -110,7 +114,44 @@ def _pd(tc: TidbCluster) -> str:
 
 def _flags(tc: TidbCluster) -> str:
     return settings(
-        GC_TTL=configuration.gc_ttl(tc),
-        LOG_FILE=configuration.log_file(tc),
-        LOG_LEVEL=configuration.log_level(tc),
+        GC_TTL=gc_ttl(tc),
+        LOG_FILE=log_file(tc),
+        LOG_LEVEL=log_level(tc),
     )
+
+
+def config_file(tc: TidbCluster) -> str:
+    """The text of `ticdc.toml`; empty if there is none. Raises InvalidField; validation normally rejects it earlier."""
+    tables = _tables(tc)
+    rest = {key: value for key, value in tables.items() if key not in _ELSEWHERE}
+    return "" if toml.same(rest, {}) else toml.dumps(tables)
+
+
+def gc_ttl(tc: TidbCluster) -> int:
+    """Seconds for which TiKV keeps data that TiCDC has not replicated yet."""
+    given = _tables(tc).get("gc-ttl")
+    return given if isinstance(given, int) and not isinstance(given, bool) else _GC_TTL
+
+
+def log_file(tc: TidbCluster) -> str:
+    """The path of the log file; empty for standard error."""
+    return _text(tc, "log-file", "")
+
+
+def log_level(tc: TidbCluster) -> str:
+    """The log level."""
+    return _text(tc, "log-level", "info")
+
+
+def time_zone(tc: TidbCluster) -> str:
+    """The time zone of the process."""
+    return _text(tc, "tz", tc.spec.timezone or "UTC")
+
+
+def _text(tc: TidbCluster, key: str, default: str) -> str:
+    given = _tables(tc).get(key)
+    return given if isinstance(given, str) else default
+
+
+def _tables(tc: TidbCluster) -> Table:
+    return component(tc, "ticdc").config_tables()

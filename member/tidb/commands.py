@@ -5,8 +5,14 @@ from apis.components import component_type
 from apis.pod_commands import NONE
 from kube.objects import Object
 from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
-from member.commands.replacement import cancel, component_busy, is_cancelled
-from member.commands.restarting import others_not_ready, restart, restart_without_volumes
+from member.commands.restarting import (
+    cancel,
+    component_busy,
+    is_cancelled,
+    others_not_ready,
+    restart,
+    restart_without_volumes,
+)
 from member.context import ReconcileContext
 from member.evidence import spec_or_wait
 from member.outcome import Done, Outcome, Waiting

@@ -8,7 +8,7 @@ from member.lifecycle.workload import Workload
 from member.naming import tidb_server_secret
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll
-from member.tidb import commands, desired, failover, password, upgrade
+from member.tidb import commands, desired, failover, password, rolling
 from member.tidb.status import observe
 
 
@@ -58,7 +58,7 @@ TIDB = Workload(
     content=desired.content,
     stateful_set=desired.stateful_set,
     serving=_serving,
-    rolling=upgrade.ROLLING,
+    rolling=rolling.ROLLING,
     failover=failover.failover,
     locate=lambda ctx, pod, labels: api_clients.tidb(ctx, pod).set_labels(labels),
     housekeeping=password.act,

@@ -17,7 +17,7 @@ from member.naming import (
     tidb_auth_token_secret,
     tidb_server_secret,
 )
-from member.objects import pod, probes, volumes
+from member.objects import pod, volumes
 from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import end_user, peer, port
@@ -136,7 +136,7 @@ def _container(tc: TidbCluster, tidb: Component, spec: TiDBSpec) -> Json:
         mounts=_mounts(tc, spec),
         builtin_env=_env(tc, spec),
     )
-    container["readinessProbe"] = probes.readiness(_health(tc, spec), spec.readiness_probe)
+    container["readinessProbe"] = pod.readiness_probe(_health(tc, spec), spec.readiness_probe)
     if spec.lifecycle:
         container["lifecycle"] = spec.lifecycle
     if spec.customized_startup_probe is not None:
@@ -146,12 +146,12 @@ def _container(tc: TidbCluster, tidb: Component, spec: TiDBSpec) -> Json:
 
 def _health(tc: TidbCluster, spec: TiDBSpec) -> Json:
     if spec.readiness_probe is None or spec.readiness_probe.type != "command":
-        return probes.tcp(TIDB_SERVER_PORT)
+        return pod.tcp_handler(TIDB_SERVER_PORT)
     words = ["curl", f"{scheme(tc)}://127.0.0.1:{TIDB_STATUS_PORT}/status", "--fail", "--location"]
     if tls_enabled(tc):
         ca, certificate, key = volumes.certificate_files(_TLS)
         words += ["--cacert", ca, "--cert", certificate, "--key", key]
-    return probes.command(*words)
+    return pod.command_handler(*words)
 
 
 def _env(tc: TidbCluster, spec: TiDBSpec) -> list[Json]:

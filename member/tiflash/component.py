@@ -24,7 +24,7 @@ from member.stores.failover import failover
 from member.stores.outage import outage
 from member.stores.scale_in import scale_in
 from member.stores.serving import scale_out, stores_up
-from member.tiflash import desired, upgrade
+from member.tiflash import desired, rolling
 from member.tiflash.kind import KIND
 
 log = structlog.get_logger(__name__)
@@ -110,7 +110,7 @@ TIFLASH = Workload(
     stateful_set=desired.stateful_set,
     serving=lambda ctx: stores_up(ctx, KIND),
     scaling=Scaling(scale_out(KIND), scale_in(KIND)),
-    rolling=upgrade.ROLLING,
+    rolling=rolling.ROLLING,
     failover=lambda ctx: failover(ctx, KIND),
     housekeeping=_note_leaving,
     commands={

@@ -15,7 +15,7 @@ from member.stores.failover import failover
 from member.stores.outage import outage
 from member.stores.scale_in import scale_in
 from member.stores.serving import scale_out, stores_up
-from member.tikv import desired, evict_leader, upgrade
+from member.tikv import commands, desired, rolling
 from member.tikv.kind import KIND
 
 
@@ -43,12 +43,12 @@ TIKV = Workload(
     stateful_set=desired.stateful_set,
     serving=_serving,
     scaling=Scaling(scale_out(KIND), scale_in(KIND)),
-    rolling=upgrade.ROLLING,
+    rolling=rolling.ROLLING,
     failover=lambda ctx: failover(ctx, KIND),
     commands={
         REPLACE_VOLUME: partial(replace_volume.act, KIND),
         REPLACEMENT_BEGUN: partial(replace_volume.act, KIND),
-        EVICT_LEADER: evict_leader.act,
-        EVICT_LEADER_FOR_RESIZE: evict_leader.act,
+        EVICT_LEADER: commands.act,
+        EVICT_LEADER_FOR_RESIZE: commands.act,
     },
 )

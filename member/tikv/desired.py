@@ -13,7 +13,7 @@ from dataplane.addresses import TIKV_SERVER_PORT, TIKV_STATUS_PORT
 from kube.objects import Json
 from member.labels import RESTORING_TO_POINT_IN_TIME
 from member.naming import cluster_client_secret, cluster_secret, peer_service
-from member.objects import pod, probes, volumes
+from member.objects import pod, volumes
 from member.objects import stateful_set as stateful_sets
 from member.objects.capacity import capacity
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
@@ -81,7 +81,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     if spec.security_context is None:
         container["securityContext"] = {"privileged": bool(spec.privileged)}
     if spec.readiness_probe is not None:
-        container["readinessProbe"] = probes.readiness(probes.tcp(TIKV_SERVER_PORT), spec.readiness_probe)
+        container["readinessProbe"] = pod.readiness_probe(pod.tcp_handler(TIKV_SERVER_PORT), spec.readiness_probe)
     tailers = [
         pod.log_tailer(tikv, file.sidecar, file.path, file.mount, spec.log_tailer) for file in _log_files(tc, spec)
     ]

@@ -10,8 +10,7 @@ from member.lifecycle.workload import Workload
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 from member.tiproxy import desired
-from member.tiproxy.api import proxies
-from member.tiproxy.status import observe
+from member.tiproxy.status import observe, proxies
 
 
 def _gate(ctx: ReconcileContext) -> Refused | None:

@@ -1,13 +1,19 @@
-"""The present status of TiProxy (lifecycle.md 5.7). Reads only."""
+"""Access to TiProxy's API, and its present status (lifecycle.md 5.7). Reads only."""
+
+from dataclasses import dataclass, replace
 
 from apis.component_statuses import TiProxyMember
 from dataplane.errors import BadTlsMaterial
+from dataplane.tiproxy import API_PORT, TiProxyClient
+from dataplane.tls import TlsMaterial
+from member import api_clients
 from member.context import ReconcileContext
+from member.naming import tidb_server_secret
 from member.observed.asking import ask_all
 from member.observed.pods import started_pods
 from member.observed.status import observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
-from member.tiproxy.api import proxies
+from member.tiproxy.certificates import serves_api_with_tidbs_certificate
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
@@ -45,3 +51,27 @@ def _members(ctx: ReconcileContext, names: list[str], running: set[str]) -> dict
         return TiProxyMember(name=name, health=health, info=info, last_transition_time=changed)
 
     return ask_all(ctx, names, ctx.status.tiproxy.servers, ask)
+
+
+@dataclass(frozen=True, slots=True)
+class TiProxies:
+    """The proxies of one cluster in one reconcile; `tls` is set if their certificates are not the cluster's."""
+
+    ctx: ReconcileContext
+    tls: TlsMaterial | None
+
+    def client(self, pod: str) -> TiProxyClient:
+        """A client for one proxy. Raises BadTlsMaterial."""
+        return TiProxyClient(api_clients.caller(self.ctx, "tiproxy", pod, API_PORT, self.tls))
+
+
+def proxies(ctx: ReconcileContext) -> TiProxies:
+    """A client factory for the cluster's proxies (objects.md 9.3).
+
+    If the API uses the certificate of TiDB's MySQL port, the client trusts that certificate's CA and accepts any name,
+    because the certificate has TiDB's names. v1.6 verifies nothing. Raises BadTlsMaterial.
+    """
+    if not serves_api_with_tidbs_certificate(ctx.tc):
+        return TiProxies(ctx, None)
+    material = api_clients.tls_from_secret(ctx, tidb_server_secret(ctx.tc), "spec.tidb.tlsClient.enabled")
+    return TiProxies(ctx, replace(material, checks_names=False))

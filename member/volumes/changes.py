@@ -5,7 +5,7 @@ whose claim templates are immutable, is recreated when the component is idle. If
 wants, the operator refuses the whole change before any write, or replaces the volume if the user allows it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -28,9 +28,8 @@ from member.observed.troubles import trouble_of_growth
 from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Wait, Waiting, in_time_for
 from member.polling import poll_since
-from member.volumes import attributes, unprovided
 from member.volumes import replacement as volume_replacement
-from member.volumes.attributes import ClaimClass
+from member.volumes import unprovided
 from member.volumes.growth import (
     Ask,
     Begin,
@@ -48,7 +47,9 @@ from member.volumes.replacement import REFUSED
 GROWING = "GrowingVolumes"
 
 _LOOK_AGAIN = 10.0
-"""Seconds until the next check for a storage class: no event reports a new one."""
+"""Seconds until the next check: no event reports a new storage class, and drivers take minutes."""
+_INFEASIBLE = "Infeasible"
+_PENDING = "Pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
         refused = _without_class(ctx, spec, moves)
     for move in moves if refused is None else ():
         _carry_out(ctx, move)
-    classes = refused or attributes.change(ctx, _classes(ctx, spec, seen))
+    classes = refused or change_classes(ctx, _classes(ctx, spec, seen))
     if isinstance(classes, Refused):
         return classes
     if sizes_differ(body, wanted):
@@ -153,6 +154,63 @@ def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
             claim = _read(ctx, cached)
             goal = Wanted(_size_field(spec, volume.name), volume.size, volume.storage_class)
             yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimClass:
+    """A cached bound claim, and the class that the spec's `field` names; an empty class leaves the choice open.
+
+    `written` is True if this reconcile has written to the claim, so that the cached claim is outdated.
+    """
+
+    cached: Object
+    wanted: str
+    field: str
+    written: bool = False
+
+
+def change_classes(ctx: ClusterContext, claims: Iterable[ClaimClass]) -> Outcome:
+    """Write the wanted classes into claims, and report their progress. Raises ApiError, TransportError.
+
+    Kubernetes and its storage driver change the class of a claim in place (lifecycle.md 10.3). As in v1.6, the operator
+    waits for the change only if Kubernetes reports that it is in progress or impossible.
+    """
+    waiting: Outcome = Done()
+    for each in claims:
+        outcome = _change_class(ctx, each)
+        if isinstance(outcome, Refused):
+            return outcome
+        waiting = outcome if isinstance(waiting, Done) else waiting
+    return waiting
+
+
+def _change_class(ctx: ClusterContext, each: ClaimClass) -> Outcome:
+    name, claim = each.cached.metadata.name, each.cached.decode_as(Claim)
+    if not each.wanted or each.written:
+        return Done()
+    if claim.spec.volume_attributes_class_name != each.wanted:
+        return _request_class(ctx, each)
+    under_way = claim.status.modify_volume_status
+    if under_way.target_volume_attributes_class_name != each.wanted:
+        return Done()
+    what = f"PersistentVolumeClaim {name} to get volume attributes class {each.wanted}"
+    if under_way.status == _INFEASIBLE:
+        return Refused("VolumeCantChange", f"{each.field}: the storage driver refuses {what}; name another class")
+    why = "; does the class exist, and is it of this driver?" if under_way.status == _PENDING else ""
+    return Waiting("GrowingVolumes", f"waiting for {what}{why}", _LOOK_AGAIN, serves=True)
+
+
+def _request_class(ctx: ClusterContext, each: ClaimClass) -> Outcome:
+    meta = each.cached.metadata
+    asked = {
+        "metadata": {"name": meta.name, "namespace": meta.namespace},
+        "spec": {"volumeAttributesClassName": each.wanted},
+    }
+    answer = ctx.deps.applier.apply(PERSISTENT_VOLUME_CLAIMS, asked, each.cached)
+    if answer.decode_as(Claim).spec.volume_attributes_class_name == each.wanted:
+        return Done()
+    what = f"PersistentVolumeClaim {meta.name} does not keep a volume attributes class in this Kubernetes cluster"
+    return Refused("VolumeCantChange", f"{each.field}: {what}; remove it, or have VolumeAttributesClass switched on")
 
 
 def _classes(ctx: ClusterContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:

@@ -29,7 +29,7 @@ from backup_manager.redaction import Secrets
 from backup_manager.storage.errors import AccessDenied, StorageError, Unreachable
 from kube.objects import Json
 from kube.resources import BACKUPS, RESTORES, Resource
-from member.backups import jobs, restores
+from member.backups import jobs
 from member.backups.pods import ManagerSettings
 from ports.stopping import Stop
 from tests.apis.clusters import cluster, minimal
@@ -191,11 +191,11 @@ def _logging(spec: Json) -> Json:
 
 
 def _restoring(spec: Json) -> Json:
-    return restores.restore_job(_restore(spec), _TC, KEPT, _SETTINGS)
+    return jobs.restore_job(_restore(spec), _TC, KEPT, _SETTINGS)
 
 
 def _pruning(spec: Json) -> Json:
-    return restores.prune_job(_restore(spec), _TC, KEPT, _SETTINGS)
+    return jobs.prune_job(_restore(spec), _TC, KEPT, _SETTINGS)
 
 
 COMMANDS: dict[str, tuple[Resource, Json, Build]] = {
@@ -209,7 +209,7 @@ COMMANDS: dict[str, tuple[Resource, Json, Build]] = {
         _restoring,
     ),
     "prune": (RESTORES, {**BR, "to": ACCESS}, _pruning),
-    "import": (RESTORES, {"to": ACCESS}, lambda spec: restores.import_job(_restore(spec), KEPT, _SETTINGS)),
+    "import": (RESTORES, {"to": ACCESS}, lambda spec: jobs.import_job(_restore(spec), KEPT, _SETTINGS)),
 }
 
 FAILURES = st.builds(Failure, st.sampled_from([None, "tool", "storage", "tidb"]), st.integers(1, 6), st.integers(0, 4))

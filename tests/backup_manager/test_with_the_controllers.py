@@ -10,7 +10,7 @@ from apis.storage_providers import StorageProvider
 from backup_manager import places
 from backup_manager.flags import Arguments, parse
 from kube.objects import Json
-from member.backups import jobs, restores
+from member.backups import jobs
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings
 from tests.apis.backups import ACCESS, S3, backup, by_br, restore
@@ -69,7 +69,7 @@ def test_the_arguments_of_log_backups_are_read(command: str) -> None:
 @pytest.mark.rule("backup-4.5")
 def test_the_arguments_of_restores_are_read(spec: Json, mode: str, point: str) -> None:
     made = restore(by_br(**spec))
-    for build, abort in ((restores.restore_job, False), (restores.prune_job, True)):
+    for build, abort in ((jobs.restore_job, False), (jobs.prune_job, True)):
         found = taken(build(made, cluster(minimal()), SECRETS, SETTINGS))
         assert ("demo", mode, point) == tuple(found.text(name) for name in ("restoreName", "mode", "pitrRestoredTs"))
         assert abort is found.is_set("abort")

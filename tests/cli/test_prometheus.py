@@ -6,7 +6,7 @@ import yaml
 
 from cli.prometheus import write_configuration
 from kube.resources import CONFIG_MAPS
-from member.monitor.config_maps import prometheus_config
+from member.monitor.objects import prometheus_config
 from tests.apis.test_monitor_validation import monitor
 from tests.kube.fakes import FakeApi
 from tests.member.reconciling import context

@@ -33,7 +33,7 @@ from member.evidence import (
     pump_node_gone,
     worker_gone,
 )
-from member.pd import upgrade
+from member.pd import rolling
 from ports.clock import FakeClock
 from ports.fencing import OpenFence
 from tests.dataplane.scripted import ScriptedTransport
@@ -190,7 +190,7 @@ def test_a_pd_that_leaves_out_a_known_member_spares_no_pod(reported: tuple[int, 
     healths = [{"name": f"demo-pd-{each}", "member_id": each + 1, "health": True} for each in reported]
     ctx = in_front_of(answering_pd(ScriptedTransport(), "health", healths), FakeApi(), tc)
     with pytest.raises(Exception, match=r"PD no longer reports the health of demo-pd-"):
-        upgrade.ROLLING.spare(ctx, "demo-pd-2")
+        rolling.ROLLING.spare(ctx, "demo-pd-2")
 
 
 @pytest.mark.parametrize(("known", "labelled"), [(False, False), (True, False), (False, True), (True, True)])

@@ -17,9 +17,9 @@ from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.backups import jobs
-from member.backups import restores as rt
-from member.backups.compactions import compaction_job
+from member.backups import jobs as rt
 from member.backups.environment import Secrets
+from member.backups.jobs import compaction_job
 from member.backups.pods import ManagerSettings
 from member.labels import RESTORING_TO_POINT_IN_TIME
 from member.objects.config_map import CONFIG_FILE, same_toml

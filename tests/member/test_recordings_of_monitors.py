@@ -15,8 +15,7 @@ from apis.monitors import TidbMonitor, with_monitor_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import validate_monitor
 from kube.objects import Json
-from member.monitor import first
-from member.monitor.inputs import Inputs, Target, asset
+from member.monitor.inputs import Inputs, Target, asset, first_dm_of, first_of
 from member.monitor.objects import everything
 from member.naming import cluster_client_secret
 from tests.member.recordings import GOLDEN, differences
@@ -54,8 +53,8 @@ def monitor_inputs(recorded: list[Json]) -> tuple[TidbMonitor, Inputs]:
     inputs = Inputs(
         clusters=targets,
         dm_clusters=dm,
-        first=next((first.of_tidb(tc) for tc in found if tc.spec.pd is not None), None),
-        first_dm=next((first.of_dm(each) for each in dm), None),
+        first=next((first_of(tc) for tc in found if tc.spec.pd is not None), None),
+        first_dm=next((first_dm_of(each) for each in dm), None),
         assets=dict.fromkeys(assets, "<bytes>"),
     )
     return monitor, inputs

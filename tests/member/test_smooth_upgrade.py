@@ -2,7 +2,7 @@
 
 import pytest
 
-from member.tidb.smooth_upgrade import can_pause
+from member.tidb.rolling import can_pause
 
 
 @pytest.mark.parametrize(

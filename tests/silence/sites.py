@@ -64,7 +64,7 @@ _DOORS = ("member/evidence.py", "dataplane/pd.py", "dataplane/dm.py")
 """The functions themselves, each of which takes evidence."""
 
 _LOCAL = {
-    ("member/backups/restores.py", "prune"),
+    ("member/backups/jobs.py", "prune"),
     ("member/lifecycle/leaving_member.py", "delete"),
     ("member/lifecycle/roll.py", "delete"),
 }

@@ -62,8 +62,8 @@ ROWS: Sequence[Row] = (
         "pd-scale-in",
         (_W, _A, _W, _W, _W, _C, _W),
         (
-            "member/pd/scale_in.py _drain transfer_leader",
-            "member/pd/scale_in.py _drain delete_member",
+            "member/pd/scaling.py _drain transfer_leader",
+            "member/pd/scaling.py _drain delete_member",
             "member/lifecycle/scale_in.py next_lower_replicas Replicas.lowered",
         ),
     ),
@@ -78,7 +78,7 @@ ROWS: Sequence[Row] = (
         "pd-roll",
         (_W, _A, _W, _W, _W, _W, _W),
         (
-            "member/pd/upgrade.py _transfer transfer_leader",
+            "member/pd/rolling.py _transfer transfer_leader",
             "member/lifecycle/roll.py _restart UpdateStrategy.lowered",
             "member/lifecycle/roll.py _restart PodDeletion",
             "member/lifecycle/roll.py _restart_reached PodDeletion",
@@ -89,7 +89,7 @@ ROWS: Sequence[Row] = (
         "pd-command",
         (_W, _A, _W, _W, _W, _C, _W),
         (
-            "member/pd/transfer_leader.py _stay_away transfer_leader",
+            "member/pd/commands.py _stay_away transfer_leader",
             "member/commands/restarting.py _delete_pod delete",
         ),
     ),
@@ -98,8 +98,8 @@ ROWS: Sequence[Row] = (
         "pd-replace-volume",
         (_W, _A, _W, _W, _W, _C, _W),
         (
-            "member/pd/replace_volume.py _leave_pd transfer_leader",
-            "member/pd/replace_volume.py _remove delete_member",
+            "member/pd/commands.py _leave_pd transfer_leader",
+            "member/pd/commands.py _remove delete_member",
             "member/commands/restarting.py restart_without_volumes delete",
         ),
     ),
@@ -123,7 +123,7 @@ ROWS: Sequence[Row] = (
         "restart a TiKV pod by `evict-leader`",
         "tikv-command",
         (_W, _A, _W, _W, _W, _C, _W),
-        ("member/tikv/evict_leader.py _evict evictions.begin",),
+        ("member/tikv/commands.py _evict evictions.begin",),
     ),
     Row(
         "give a store new volumes by `replace-volume`",
@@ -149,7 +149,7 @@ ROWS: Sequence[Row] = (
         "scale Pump in: close its node, lower the replicas",
         "pump-scale-in",
         (_W, _A, _A, _W, _W, _W, _W),
-        ("member/pump/scale_in.py _close close_pump_node",),
+        ("member/pump/scaling.py _close close_pump_node",),
     ),
     Row(
         "scale TiCDC in: hand over until `gracefulShutdownTimeout`, lower the replicas",

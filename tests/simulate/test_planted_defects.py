@@ -12,9 +12,9 @@ import member.evidence
 import member.failover.witnesses
 import member.lifecycle.component_sync
 import member.lifecycle.roll_view
-import member.pd.upgrade
-import member.tidb.upgrade
-import member.tikv.upgrade
+import member.pd.rolling
+import member.tidb.rolling
+import member.tikv.rolling
 from controllers.stages import Stage
 from controllers.tidbcluster import stages
 from kube.objects import Json
@@ -155,7 +155,7 @@ def test_reports_an_operator_that_acts_on_an_invalid_spec(monkeypatch: pytest.Mo
 
 @pytest.mark.rule("I11")
 def test_reports_a_tikv_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient = replace(member.tikv.upgrade.ROLLING, prepare=lambda *_: None)
+    impatient = replace(member.tikv.rolling.ROLLING, prepare=lambda *_: None)
     careless = replace(TIKV, rolling=impatient)
 
     assert "I11" in rules(short("tikv-upgrade"), lambda: plant_workload(monkeypatch, careless))
@@ -163,7 +163,7 @@ def test_reports_a_tikv_restart_that_does_not_wait_for_leaders(monkeypatch: pyte
 
 @pytest.mark.rule("I12")
 def test_reports_a_restart_of_the_pd_leader_without_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.pd.upgrade, "_transfer", lambda *_: None)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.pd.rolling, "_transfer", lambda *_: None)  # noqa: E731
 
     assert "I12" in rules(short("pd-upgrade"), plant)
 

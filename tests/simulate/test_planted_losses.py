@@ -11,7 +11,7 @@ import discovery.service
 import member.lifecycle.component_sync
 import member.lifecycle.scaling
 import member.pd.failover
-import member.pd.scale_in
+import member.pd.scaling
 import member.pd.stray_members
 import member.stores.failover
 import member.stores.scale_in
@@ -42,7 +42,7 @@ def test_reports_stores_removed_before_their_data_has_moved(monkeypatch: pytest.
 
 @pytest.mark.rule("O12")
 def test_reports_the_removal_of_a_substitute_whose_original_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.pd.scale_in, "remaining", lambda *_, **__: 0)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.pd.scaling, "remaining", lambda *_, **__: 0)  # noqa: E731
 
     assert "O12" in rules(load(_PLANS / "R28-a-cluster-is-made-again-while-a-substitute-serves.yaml"), plant)
 
@@ -130,7 +130,7 @@ def test_reports_a_rejoined_member_that_is_never_removed(monkeypatch: pytest.Mon
     def let_join() -> None:
         """As Discovery of v1.6 does."""
         monkeypatch.setattr(discovery.service, "leaving", lambda *_: "")
-        monkeypatch.setattr(member.pd.scale_in, "may_join", lambda *_: None)
+        monkeypatch.setattr(member.pd.scaling, "may_join", lambda *_: None)
 
     def never_take_out() -> None:
         let_join()

@@ -12,9 +12,9 @@ import member.lifecycle.component_sync
 import member.lifecycle.scaling
 import member.lifecycle.suspend
 import member.pd.failover
-import member.pd.scale_in
+import member.pd.scaling
 import member.stores.scale_in
-import member.tidb.smooth_upgrade
+import member.tidb.rolling
 import meta.orphan_pods
 import meta.volumes
 from apis.component_statuses import PDFailureMember
@@ -69,7 +69,7 @@ def test_reports_two_pd_members_that_leave_at_once(monkeypatch: pytest.MonkeyPat
 
     def plant() -> None:
         plant_workload(monkeypatch, hasty)
-        monkeypatch.setattr(member.pd.scale_in, "_too_early", lambda _: None)
+        monkeypatch.setattr(member.pd.scaling, "_too_early", lambda _: None)
 
     assert "I8" in rules(short("pd-in"), plant)
 
@@ -141,13 +141,13 @@ def test_reports_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.rule("I39")
 def test_reports_ddl_paused_before_the_pause_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = member.tidb.smooth_upgrade._write
+    honest = member.tidb.rolling._write
 
     def late(ctx: ReconcileContext, marks: Json) -> None:
         if len(marks) != 3:
             honest(ctx, marks)
 
-    plant = lambda: monkeypatch.setattr(member.tidb.smooth_upgrade, "_write", late)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.tidb.rolling, "_write", late)  # noqa: E731
 
     assert "I39" in rules(short("tidb-upgrade"), plant)
 

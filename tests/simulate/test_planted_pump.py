@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import member.pump.scale_in
+import member.pump.scaling
 from apis.component_statuses import PumpStatus
 from member.evidence import Evidence, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
@@ -38,7 +38,7 @@ def test_reports_a_pump_pod_removed_before_its_node_is_offline(monkeypatch: pyte
 
 @pytest.mark.rule("I41")
 def test_reports_the_last_pump_node_closed_while_tidb_writes_binlogs(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.pump.scale_in, "_still_needed", lambda *_: None)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.pump.scaling, "_still_needed", lambda *_: None)  # noqa: E731
 
     assert "I41-pump" in rules(_scaled(0), plant)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import member.stores.scale_in
-import member.tiflash.upgrade
+import member.tiflash.rolling
 from dataplane.pd import PDReads
 from member.evidence import Evidence, pods_live, spared
 from member.lifecycle.pod_removal import PodRemoval
@@ -71,7 +71,7 @@ def test_reports_a_store_restarted_while_another_is_away(monkeypatch: pytest.Mon
     assert set() == rules(plan, lambda: None)
 
     rolling = replace(
-        member.tiflash.upgrade.ROLLING,
+        member.tiflash.rolling.ROLLING,
         unmet_condition=lambda *_: "",
         prepare=lambda *_: None,
         spare=lambda _, pod: spared(pod, "planted"),

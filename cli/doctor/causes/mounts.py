@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from cli.doctor.causes.texts import Said, Text, causes
 from cli.doctor.facts import Facts, is_deleted, pod, pod_model
 from cli.doctor.finding import Sign
-from member.observed.events import newest_complaint
 from member.observed.pod import OF_CONFIGURATION
+from member.observed.troubles import newest_complaint
 
 
 def _said_of_mounts(facts: Facts) -> Iterator[Said]:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from apis.backup_shared import TiDBAccessConfig
-from member.backups.certificates import clients, require
 from member.backups.environment import BadJob
+from member.backups.pods import certificates, require_certificates
 from tests.apis.clusters import cluster, minimal
 
 WHOLE = {"ca.crt": "a", "tls.crt": "b", "tls.key": "c"}
@@ -16,7 +16,7 @@ def told(access: TiDBAccessConfig | None = None, *, skips: bool = False, **metad
     """The Secrets of a cluster that speaks TLS, and what the program is told of them."""
     spec = minimal() | {"tlsCluster": {"enabled": True}}
     spec["tidb"] = spec["tidb"] | {"tlsClient": {"enabled": True, "skipInternalClientCA": skips}}
-    return {each.secret: list(each.args) for each in clients(cluster(spec, **metadata), access)}
+    return {each.secret: list(each.args) for each in certificates(cluster(spec, **metadata), access)}
 
 
 def access(secret: str | None = None) -> TiDBAccessConfig:
@@ -35,9 +35,9 @@ def test_certificates_of_the_cluster_and_with_sql_those_of_its_clients() -> None
 
 @pytest.mark.rule("backup-3.11")
 def test_exports_speak_tls_where_they_name_a_secret() -> None:
-    assert [] == clients(None, access())
+    assert [] == certificates(None, access())
     assert [("mine", ["--client-tls=true"])] == [
-        (each.secret, list(each.args)) for each in clients(None, access("mine"))
+        (each.secret, list(each.args)) for each in certificates(None, access("mine"))
     ]
 
 
@@ -50,7 +50,7 @@ def test_exports_speak_tls_where_they_name_a_secret() -> None:
 )
 @pytest.mark.rule("backup-3.11")
 def test_a_secret_that_is_missing_or_not_whole_is_named(held: dict[str, str] | None, reason: str, message: str) -> None:
-    require(clients(None, access("mine")), {"mine": WHOLE})
+    require_certificates(certificates(None, access("mine")), {"mine": WHOLE})
     with pytest.raises(BadJob, match=message) as raised:
-        require(clients(None, access("mine")), {"mine": held})
+        require_certificates(certificates(None, access("mine")), {"mine": held})
     assert reason == raised.value.reason

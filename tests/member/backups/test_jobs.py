@@ -7,11 +7,10 @@ import pytest
 from apis.backup_paths import backup_path
 from apis.shared import Json
 from member.backups.environment import Secrets
-from member.backups.jobs import export_job, snapshot_job
+from member.backups.jobs import export_job, restore_job, snapshot_job
 from member.backups.naming import claim_name
 from member.backups.paths import overlap, same_store, shared
 from member.backups.pods import ManagerSettings, condition_of_job, finished
-from member.backups.restores import restore_job
 from tests.apis.backups import ACCESS, S3, backup, by_br, restore
 from tests.apis.clusters import cluster, minimal
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from member.observed.running_spec import domain_of
 from member.startscript import pd_script, tidb_script, tikv_script
-from member.startscript.domain import domain_of
 from tests.member.clusters import cluster
 
 V1 = 'url="${tc}-discovery.${NAMESPACE}.svc:10261"\ndomain="${POD_NAME}.${PEER_SERVICE_NAME}.${NAMESPACE}.svc%s"'

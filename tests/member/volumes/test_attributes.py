@@ -5,7 +5,7 @@ import pytest
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member.outcome import Done, Refused
-from member.volumes.attributes import ClaimClass, change
+from member.volumes.changes import ClaimClass, change_classes
 from tests.kube.fakes import FakeApi
 from tests.member.reconciling import as_object, context
 
@@ -32,7 +32,7 @@ def claim(api: FakeApi, wanted: str, **changes: bool) -> ClaimClass:
 @pytest.mark.rule("lifecycle-10.3")
 def test_a_claim_is_asked_for_the_class() -> None:
     api = FakeApi()
-    assert Done() == change(context(api), [claim(api, "fast")])
+    assert Done() == change_classes(context(api), [claim(api, "fast")])
     assert "fast" == api.objects[PATH]["spec"]["volumeAttributesClassName"]
 
 
@@ -41,14 +41,14 @@ def test_a_claim_is_asked_for_the_class() -> None:
 def test_a_claim_that_has_it_or_may_keep_its_own_or_is_being_written_is_left_alone(wanted: str, written: bool) -> None:
     api = FakeApi()
     ctx, each = context(api), claim(api, wanted, written=written)
-    assert (Done(), []) == (change(ctx, [each]), [call for call in api.calls if call.startswith("PATCH")])
+    assert (Done(), []) == (change_classes(ctx, [each]), [call for call in api.calls if call.startswith("PATCH")])
 
 
 @pytest.mark.rule("lifecycle-10.3")
 def test_where_kubernetes_has_no_such_classes_that_is_told() -> None:
     api = OldApi()
     each = claim(api, "fast")
-    outcome = change(context(api), [each, each])
+    outcome = change_classes(context(api), [each, each])
     assert isinstance(outcome, Refused)
     assert f"spec.tikv.volumeAttributesClassName: PersistentVolumeClaim {NAME} does not keep" in outcome.message
     assert 1 == len([call for call in api.calls if call.startswith("PATCH")])

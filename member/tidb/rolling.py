@@ -1,4 +1,4 @@
-"""A pause of users' DDL while TiDB's servers are upgraded one by one (lifecycle.md 7.6).
+"""Rolling restarts of TiDB: servers close their connections themselves, and users' DDL pauses (lifecycle.md 7.6).
 
 Annotations on the TidbCluster record the pause: the operator writes them before it asks TiDB to `start`, and adds the
 time after TiDB has agreed (F26). So annotations mean that DDL may be paused, and the time means that it is paused. The
@@ -15,11 +15,15 @@ from kube.objects import Json, Object, is_observed
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
 from member.context import ReconcileContext
+from member.evidence import Spared, spared
 from member.labels import CONTROLLER_REVISION_HASH
+from member.lifecycle.rolling import Rolling
 from member.observed.pods import pods_of, wanted_pods
 from member.observed.status import image_of
-from member.outcome import Waiting
+from member.outcome import NotDone, Waiting
 from member.polling import next_poll
+from member.tidb import binlog
+from member.tidb.failover import ignored_pods
 
 _ANNOTATIONS = (
     labels.SMOOTH_UPGRADE_DDL_PAUSED,
@@ -135,3 +139,24 @@ def _write(ctx: ReconcileContext, marks: Mapping[str, str]) -> None:
     annotations = {key: marks.get(key) for key in _ANNOTATIONS if key in marks or key in there}
     ctx.owner = ctx.deps.applier.annotate(TIDB_CLUSTERS, ctx.owner, annotations)
     ctx.memory.ddl_marks = marks
+
+
+def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
+    member = ctx.status.tidb.members.get(pod.metadata.name)
+    return "" if member and member.health else "serves"
+
+
+def _spare(ctx: ReconcileContext, name: str) -> Spared | NotDone:
+    pod = next((each for each in pods_of(ctx, "tidb") if each.metadata.name == name), None)
+    begun = begin(ctx, pod) if pod else None
+    return begun or spared(name, "it is not Ready, so no Service leads to it")
+
+
+ROLLING = Rolling(
+    unmet_condition=_unmet_condition,
+    begin=binlog.refused_upgrade,
+    prepare=begin,
+    spare=_spare,
+    ignored_pods=ignored_pods,
+    finish=finish,
+)

@@ -14,8 +14,7 @@ from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
-from member.commands.annotating import withdraw
-from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, Command, seconds_left
+from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, Command, seconds_left, withdraw
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
