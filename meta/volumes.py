@@ -5,7 +5,7 @@ the stage waits until the claim has its ids, so that one patch suffices. It also
 paused.
 """
 
-from functools import partial
+from functools import cache, partial
 
 from structlog.contextvars import bound_contextvars
 
@@ -15,12 +15,15 @@ from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUMES
 from member.context import ClusterContext
+from member.evidence import spec_confirmed
 from member.labels import COMPONENT, PVC_DEFER_DELETING
 from member.observed.claims import Claim
 from member.outcome import Done, Outcome
 from meta.apart import each_apart
 from meta.identity import is_labelled_within, of_volume
 from meta.reading import Volume, cached_volume, claims_of_cluster, is_named_after, retry_on_conflict, volume_of
+
+_DELETE = "Delete"
 
 
 def act(ctx: ClusterContext) -> Outcome:
@@ -29,6 +32,7 @@ def act(ctx: ClusterContext) -> Outcome:
         return Done("no permission for PersistentVolumes")
     now, times = ctx.deps.clock.wall, list[float]()
     known = component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy, ctx.tc.kind)
+    is_confirmed = cache(lambda: spec_confirmed(ctx) is not None)
 
     def look(claim: Object) -> None:
         if not claim.decode_as(Claim).is_bound or claim.metadata.deletion_timestamp:
@@ -36,7 +40,10 @@ def act(ctx: ClusterContext) -> Outcome:
         if time := is_labelled_within(claim, now):
             times.append(time)
         else:
-            _keep(ctx, claim, _policy(ctx, claim))
+            policy = _policy(ctx, claim)
+            # the user may have withdrawn this policy, and may delete the claim before the cache shows that
+            is_known = policy != _DELETE or _has(ctx, claim, policy) or is_confirmed()
+            _keep(ctx, claim, policy if is_known else "")
 
     each_apart(partial(look, claim) for claim in claims_of_cluster(ctx, known))
     return Done(retry_after=min(times, default=None))
@@ -55,6 +62,12 @@ def _keep(ctx: ClusterContext, claim: Object, policy: str) -> None:
         set_policy(ctx, claim, volume, policy)
     else:
         _report_missing(ctx, claim)
+
+
+def _has(ctx: ClusterContext, claim: Object, policy: str) -> bool:
+    """True if the cache shows the volume of a claim with this policy."""
+    volume = cached_volume(ctx, claim.decode_as(Claim).spec.volume_name)
+    return volume is not None and volume.decode_as(Volume).spec.persistent_volume_reclaim_policy == policy
 
 
 def _introduce(ctx: ClusterContext, claim: Object, name: str, policy: str) -> None:

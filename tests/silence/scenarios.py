@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from kube.objects import Json
-from kube.resources import PODS
+from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
+from sandbox.controllers.volumes import standard_storage_class
 from sandbox.faults import Heal, WorldFaults
 from simulate.engine.operator import SETTINGS
 from tests.controllers.dmcluster.dm_world import NAME as DM_NAME
@@ -57,7 +58,7 @@ def made(scenario: Scenario) -> OperatorWorld:
     world = kind(clock=FakeClock(), settings=scenario.settings)
     cluster = sample("dm" if scenario.is_dm else "basic")
     for name, part in scenario.spec.items():
-        cluster["spec"][name] = cluster["spec"].get(name, {}) | part
+        cluster["spec"][name] = cluster["spec"].get(name, {}) | part if isinstance(part, dict) else part
     world.apply(cluster)
     world.run_until_ready(_name(world), within=120.0)
     scenario.before(world)
@@ -206,6 +207,65 @@ _FOUR_STORES: Json = _THREE | {"tikv": {"replicas": 4}}
 _PUMP: Json = {"baseImage": "pingcap/tidb-binlog", "replicas": 2, "config": {}, "requests": {"storage": "1Gi"}}
 _WARN: Json = {"config": {"log": {"level": "warn"}}}
 _MASTERS: dict[str, Any] = {"asked": f"{DM_NAME}-dm-master-*", "half": f"{DM_NAME}-dm-master-[12]", "is_dm": True}
+
+_ALONE: dict[str, Any] = {"asked": "basic-pd-0", "half": "basic-pd-0"}
+"""A cluster with a single PD is enough for a step that asks no server."""
+_CLAIM = "tikv-basic-tikv-0"
+_SLOW = "slow"
+"""A StorageClass that provides no volume."""
+_TSO: Json = {"name": "tso", "replicas": 2, "config": {}}
+_MICROSERVICES: list[Json] = [_TSO, {"name": "scheduling", "replicas": 1}]
+_NEWER: list[Json] = [_TSO | {"version": "v8.5.3"}, _MICROSERVICES[1]]
+
+
+def _never_joining(world: OperatorWorld) -> None:
+    """PD has added a member whose pod ends whenever it starts."""
+    world.world.faults.join_interrupted(f"{NAMESPACE}/basic-pd-3")
+    world.change(pd={"replicas": 4})
+    world.run(45.0)
+
+
+def _unready(world: OperatorWorld) -> None:
+    """The last member serves, but its probe fails."""
+    world.world.faults.pod_unready(f"{NAMESPACE}/basic-pd-2")
+    world.run(330.0)
+
+
+def _returning_nowhere(world: OperatorWorld) -> None:
+    """A pod of TiKV finds no node, and no claim can be created."""
+    for node in world.admin.list_page(NODES).items:
+        world.admin.patch(NODES, node.metadata.name, "", {"spec": {"unschedulable": True}})
+    world.admin.delete(PODS, "basic-tikv-0", NAMESPACE)
+    world.run(60.0)
+    world.world.faults.creation_refused(str(PERSISTENT_VOLUME_CLAIMS))
+
+
+def _lose_claim(world: OperatorWorld) -> None:
+    world.admin.delete(PERSISTENT_VOLUME_CLAIMS, _CLAIM, NAMESPACE)
+    world.world.settle()
+
+
+def _restore_claim(world: OperatorWorld) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    world.world.faults.heal()
+    world.admin.create(PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": _CLAIM}, "spec": spec}, NAMESPACE)
+
+
+def _without_volume(world: OperatorWorld) -> None:
+    """Pump waits for a volume of a class that provides none."""
+    body = standard_storage_class() | {"metadata": {"name": _SLOW}, "provisioner": "example.com/slow"}
+    world.admin.create(STORAGE_CLASSES, body)
+    world.change(pump=_PUMP | {"replicas": 1, "storageClassName": _SLOW})
+    world.run(30.0)
+
+
+def _left_in_etcd(world: OperatorWorld) -> None:
+    """PD's etcd has a TiDB server that is gone; the operator compares both every five minutes."""
+    world.run(240.0)
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    pd.etcd.put(b"/topology/tidb/basic-tidb-7.basic-tidb-peer.default.svc:4000/info", b"{}")
+
 
 SCENARIOS: Mapping[str, Scenario] = {
     "pd-scale-in": Scenario(
@@ -372,5 +432,54 @@ SCENARIOS: Mapping[str, Scenario] = {
         f"{DM_NAME}-dm-worker-0",
         **_MASTERS,
         before=_scaled("worker", 1),
+    ),
+    "unready-roll": Scenario(
+        _change(pd=_WARN),
+        _change(pd={"config": None}),
+        ("restart basic-pd", "delete pods"),
+        "basic-pd-2",
+        spec=_THREE,
+        before=_unready,
+    ),
+    "stray-member": Scenario(
+        _nothing,
+        _nothing,
+        ("DELETE /pd/api/v1/members",),
+        "basic-pd-3",
+        spec=_THREE,
+        before=_never_joining,
+    ),
+    "primary": Scenario(
+        _change(pdms=_NEWER),
+        _change(pdms=_MICROSERVICES),
+        ("/primary/transfer", "restart basic-tso"),
+        "basic-tso-1",
+        spec=_THREE | {"pd": {"replicas": 3, "mode": "ms"}, "pdms": _MICROSERVICES},
+    ),
+    "orphan": Scenario(
+        _lose_claim, _restore_claim, ("delete pods",), "basic-pd-0", **_ALONE, before=_returning_nowhere
+    ),
+    "claim-without-volume": Scenario(
+        _change(pump={"storageClassName": "standard"}),
+        _change(pump={"storageClassName": _SLOW}),
+        ("delete persistentvolumeclaims",),
+        "basic-pd-1",
+        spec=_THREE,
+        before=_without_volume,
+    ),
+    "reclaim-policy": Scenario(
+        _change(pvReclaimPolicy="Delete"),
+        _change(pvReclaimPolicy="Retain"),
+        ("patch persistentvolumes ",),
+        "basic-pd-0",
+        **_ALONE,
+    ),
+    "topology": Scenario(
+        _nothing,
+        _nothing,
+        ("POST /v3/kv/",),
+        "basic-tidb-0",
+        spec=_THREE,
+        before=_left_in_etcd,
     ),
 }

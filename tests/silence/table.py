@@ -196,13 +196,10 @@ ROWS: Sequence[Row] = (
     Row(
         "delete the claims of a removed worker (`enablePVReclaim`)", "dm-worker-claim", (_W, _A, _A, _W, _W, _C, _W), ()
     ),
-)
-
-OTHERS: Sequence[Other] = (
-    Other(
+    Row(
         "restart a pod that is not Ready for a new template",
-        "the data plane spares it, or nothing of it runs, or the user forces it (above)",
-        "tests/controllers/tidbcluster/test_silence.py",
+        "unready-roll",
+        (_W, _A, _W, _W, _W, _W, _W),
         (
             "member/lifecycle/roll.py _begin UpdateStrategy.lowered",
             "member/lifecycle/roll.py _first_restart UpdateStrategy.lowered",
@@ -215,17 +212,50 @@ OTHERS: Sequence[Other] = (
             "member/lifecycle/component_sync.py _delete PodDeletion",
         ),
     ),
+    Row(
+        "remove a PD member that never started, and whose pod crashes",
+        "stray-member",
+        (_W, _A, _A, _W, _W, _C, _A),
+        ("member/pd/stray_members.py _remove_member delete_member",),
+    ),
+    Row(
+        "restart the pods of a PD microservice, each after another has become the primary",
+        "primary",
+        (_W, _A, _W, _W, _W, _W, _W),
+        ("member/pdms/primary.py hand_over transfer_primary",),
+    ),
+    Row(
+        "delete a pod that waits for a claim that is gone",
+        "orphan",
+        (_L, _L, _L, _L, _L, _L, _W),
+        ("meta/orphan_pods.py _delete delete",),
+    ),
+    Row(
+        "delete a claim for which no volume can be provided",
+        "claim-without-volume",
+        (_W, _A, _A, _W, _W, _C, _W),
+        ("member/volumes/unprovided.py _delete delete",),
+    ),
+    Row(
+        "set the reclaim policy that the user wishes",
+        "reclaim-policy",
+        (_L, _L, _L, _L, _L, _L, _W),
+        ("meta/volumes.py _keep set_policy",),
+    ),
+    Row(
+        "forget a TiDB server that ended, for TiDB Dashboard",
+        "topology",
+        (_W, _A, _A, _W, _W, _C, _A),
+        ("meta/topology.py act topology.forget",),
+    ),
+)
+
+OTHERS: Sequence[Other] = (
     Other(
         "leave restarts to the user, who has asked for OnDelete",
         "nothing: it restarts no pod",
         "tests/controllers/tidbcluster/test_upgrade.py",
         ("member/lifecycle/roll.py _left_to_the_user UpdateStrategy.on_delete",),
-    ),
-    Other(
-        "remove a PD member that never started, and whose pod crashes",
-        "PD reports the health of all its members, a majority of which is healthy without it; the pods, read live",
-        "tests/member/test_absence.py",
-        ("member/pd/stray_members.py _remove_member delete_member",),
     ),
     Other(
         "take the store of a machine that is gone offline",
@@ -239,39 +269,6 @@ OTHERS: Sequence[Other] = (
         "tests/member/failover/test_node_failure.py",
         ("member/failover/node_failure.py _force delete",),
         asks_none=True,
-    ),
-    Other(
-        "let another member of a PD microservice be the primary",
-        "PD names the primary and the members in this reconcile",
-        "tests/controllers/tidbcluster/test_pdms.py",
-        ("member/pdms/primary.py hand_over transfer_primary",),
-    ),
-    Other(
-        "delete a pod that waits for a claim that is gone",
-        "pod and claim, read live: the pod has no node, the claim does not exist",
-        "tests/controllers/tidbcluster/test_housekeeping.py",
-        ("meta/orphan_pods.py _delete delete",),
-        asks_none=True,
-    ),
-    Other(
-        "delete a claim for which no volume can be provided",
-        "claim and cluster, read live: the claim has no volume, awaits no data, and the spec asks for another",
-        "tests/controllers/tidbcluster/test_claims_without_a_volume.py",
-        ("member/volumes/unprovided.py _delete delete",),
-        asks_none=True,
-    ),
-    Other(
-        "set the reclaim policy that the user wishes",
-        "claim and volume, read live; `Delete` takes effect when the user deletes a claim",
-        "tests/controllers/tidbcluster/test_housekeeping.py",
-        ("meta/volumes.py _keep set_policy",),
-        asks_none=True,
-    ),
-    Other(
-        "forget a TiDB server that ended, for TiDB Dashboard",
-        "PD's etcd shows in one answer that the server is registered and not alive, and Kubernetes has no such pod",
-        "tests/controllers/tidbcluster/test_housekeeping.py",
-        ("meta/topology.py act topology.forget",),
     ),
     Other(
         "delete the Job of a Backup, Restore, schedule or TidbInitializer",
