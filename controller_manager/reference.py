@@ -30,6 +30,9 @@ ALERTS = _ROOT / "manifests" / "monitoring" / "alerts.yaml"
 _SUFFIXES = {"counter": "_total", "info": "_info"}
 _TYPES = {"unknown": "untyped", "info": "gauge"}
 
+_FROM_CLIENT = ("process_", "python_")
+"""Beginnings of the metrics that Python's client for Prometheus provides."""
+
 _CLUSTER = ("namespace", "name")
 _COMPONENT = (*_CLUSTER, "component")
 _CONTROLLER = ("controller",)
@@ -162,7 +165,7 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "The process": Topic(
-        "Python's client for Prometheus provides all but the first.",
+        "The version, and the resources that the process uses.",
         {
             "tidb_operator_build_info": ("version", "python"),
             "process_cpu_seconds_total": (),
@@ -242,7 +245,11 @@ def page(served: Mapping[str, Metric]) -> str:
 
 def flags_page() -> str:
     """The text of docs/flags.md."""
-    rows = (f"- `-{name}`: {text}" for name, text in described().items())
+    names: dict[str, list[str]] = {}
+    for name, text in described().items():
+        component = name.removesuffix("-failover-period")
+        names.setdefault(text.replace(f" {component} ", " "), []).append(f"`-{name}`")
+    rows = (f"- {', '.join(flags)}: {text}" for text, flags in names.items())
     return "\n".join([_FLAGS_HEAD, *rows, ""])
 
 
@@ -271,9 +278,10 @@ def main(arguments: list[str]) -> int:
 def _section(title: str, topic: Topic, served: Mapping[str, Metric]) -> str:
     shared = _shared_labels(topic)
     says = f"{topic.says} All have {_labels(shared)}." if shared else topic.says
-    rows = [
-        _row(name, [label for label in own if label not in shared], served[name]) for name, own in topic.labels.items()
-    ]
+    own = {name: labels for name, labels in topic.labels.items() if not name.startswith(_FROM_CLIENT)}
+    rows = [_row(name, [each for each in labels if each not in shared], served[name]) for name, labels in own.items()]
+    if others := ", ".join(f"`{name}`" for name in topic.labels if name not in own):
+        rows.append(f"- {others}: see [Python's client](https://prometheus.github.io/client_python/collector/).")
     return "\n".join([f"## {title}\n", f"{says}\n", *rows, ""])
 
 

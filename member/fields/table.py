@@ -78,7 +78,7 @@ def page() -> str:
     for group in _groups():
         sections[_title(group)].append(group)
     titles = sorted(sections, key=lambda title: (list(_ORDER).index(title) if title in _ORDER else 9, title))
-    tables = (f"## {title}\n\n| Field | Effect |\n|---|---|\n{''.join(_rows(sections[title]))}" for title in titles)
+    tables = (f"## {title}\n\n{''.join(_rows(sections[title]))}" for title in titles)
     return "\n".join([_HEAD, *tables])
 
 
@@ -89,13 +89,15 @@ def _rows(groups: Iterable[_Group]) -> Iterator[str]:
         whose, names = _name(group)
         by_effect[whose, _shortened(group)].append(names)
     for (whose, shown), named in by_effect.items():
-        yield f"| {f'{whose}: ' if whose else ''}{', '.join(named)} | {shown} |\n"
+        yield f"- {', '.join(named)}{f' of {whose}' if whose else ''}: {shown}\n"
 
 
 def _shortened(group: _Group) -> str:
-    """The effect, without the name of the object's field where it is also the name of the field."""
+    """The effect in sentences, without the name of the object's field where it is also the name of the field."""
     found = _SAME_NAME.fullmatch(group.effect)
-    return f"the field of that name in the {found[1]}" if found and group.names == (found[2],) else group.effect
+    if found and group.names == (found[2],):
+        return f"the field of that name in the {found[1]}"
+    return group.effect.replace("; at run time: ", ". At run time: ")
 
 
 _ORDER = ("The cluster", "Components")

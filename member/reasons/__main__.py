@@ -81,7 +81,7 @@ def _page(topics: tuple[str, ...]) -> str:
 def _usual(reasons: Iterable[Reason]) -> Mapping[str, str]:
     """What most sections of a page would repeat, by its label."""
     every = list(reasons)
-    answers = {"The operator": [each.meanwhile for each in every], "You": [each.you for each in every]}
+    answers = {"Operator": [each.meanwhile for each in every], "You": [each.you for each in every]}
     said = {label: [text for text in texts if text not in _NO_ACTION] for label, texts in answers.items()}
     common = {label: Counter(texts).most_common(1)[0] for label, texts in said.items()}
     return {label: text for label, (text, number) in common.items() if number >= _MANY}
@@ -94,7 +94,7 @@ def _stated(usual: Mapping[str, str]) -> Iterator[str]:
 
 
 def _section(name: str, reason: Reason, usual: Mapping[str, str]) -> str:
-    answers = {"The operator": reason.meanwhile, "You": reason.you}
+    answers = {"Operator": reason.meanwhile, "You": reason.you}
     lines = [
         f"- **{label}:** {_linked(name, text)}"
         for label, text in answers.items()

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from member.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
 
-_WATCHES = "It asks again every few seconds, and replaces what failover may replace."
-_KEEPS = "It asks again every few seconds, removes nothing, and takes nothing that it saw earlier for true."
+_WATCHES = "It replaces what failover may replace."
+_KEEPS = "It removes nothing, and trusts no earlier answer."
 _LEADERLESS = (
     "Read the logs of the members: they say why no election succeeds. Check NetworkPolicies and DNS between the pods, "
     "and whether their disks are full or slow."

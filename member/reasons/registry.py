@@ -127,9 +127,8 @@ _SPEC: Mapping[str, Reason] = {
     "InvalidSpec": Reason(
         "The spec contains a value that is not allowed, or changes one that cannot be changed. The message names each "
         "field.",
-        "It keeps the cluster as the last valid spec wanted it: it updates the status and recreates deleted objects, "
-        "unless the controller-manager was restarted since. It changes nothing else until the spec is corrected: no "
-        "rolling restart, scaling or failover begins or continues.",
+        "It updates the status and recreates deleted objects as the last valid spec wanted them, unless the "
+        "controller-manager was restarted since. No rolling restart, scaling or failover begins or continues.",
         "Correct the fields that the message names and apply the manifest again.",
     ),
     "InstanceTaken": Reason(
@@ -146,8 +145,7 @@ _SPEC: Mapping[str, Reason] = {
     "AnotherOperator": Reason(
         "The reason of the condition `OperatorConflict`: operators in several namespaces manage this cluster, so that "
         "each holds a Lease of its own and leads. The message names their Leases.",
-        "It says so, in this condition, in STATUS, an event, the log and the metrics, and continues. What the "
-        "operators write differently they write in turns.",
+        "It continues. The operators overwrite each other's changes.",
         "Stop all but one of them (`kubectl scale deploy NAME -n NAMESPACE --replicas=0`), or give each clusters of "
         "its own with `-selector` or `-cluster-scoped=false`. An operator that manages one namespace cannot see those "
         "in others; one of v1.6 does not say which clusters it manages and is taken to manage all, unless this one "
@@ -162,9 +160,8 @@ _SPEC: Mapping[str, Reason] = {
     "ComponentRemoved": Reason(
         "The spec no longer has a component whose StatefulSet still has replicas. Removing one from the spec deletes "
         "nothing, as in v1.6.",
-        "It leaves the pods of that component as they are and shows their status. Until then it restarts no "
-        "pod of the cluster for a change of the spec, since pods of one component mention the others. Everything else "
-        "continues.",
+        "It leaves the pods of that component as they are. It restarts no pod of the cluster for a change of the "
+        "spec, since pods of one component mention the others. Everything else continues.",
         "Restore the component as it was: nothing is restarted. To remove TiDB, set its `replicas` to 0, wait until "
         "its pods are gone, then remove it. PD and TiKV hold the data: to remove them, delete the TidbCluster.",
     ),
@@ -197,8 +194,7 @@ _STARTING: Mapping[str, Reason] = {
     "ForeignEdit": Reason(
         "A client other than the operator has changed the spec of a StatefulSet: its pod template, the partition of "
         "its update strategy, or another field that only the operator writes. The message names the first field.",
-        "It has written back what it had written before, with the partition above all pods. Pods that had already "
-        "come to the foreign template are restarted one by one, like in a rolling restart; the others stay.",
+        "It has undone the change. Pods that already had the foreign template restart one by one; the others stay.",
         "Change the TidbCluster instead of the StatefulSet. To restart pods, set the annotation "
         "`tidb.pingcap.com/restartedAt` in `spec.<component>.annotations`; `kubectl rollout restart` is undone. If it "
         "recurs, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
@@ -217,13 +213,13 @@ _STARTING: Mapping[str, Reason] = {
     "WaitingForPD": Reason(
         "TiKV, TiFlash or the restart of another component waits for PD: for a quorum of healthy members, or for the "
         "end of PD's own upgrade or scaling.",
-        "It takes care of PD first, then continues without further action.",
+        "It continues when PD is done.",
         "Look at what PD is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pd.conditions}'`.",
     ),
     "WaitingForTiFlash": Reason(
         "The restart of TiKV's or TiDB's pods waits for the end of TiFlash's own upgrade or scaling: a TiFlash that is "
         "older than TiKV may not understand it.",
-        "It takes care of TiFlash first, then continues without further action.",
+        "It continues when TiFlash is done.",
         "Look at what TiFlash is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tiflash.conditions}'`.",
     ),
     "PlacementRulesOff": Reason(
@@ -235,12 +231,12 @@ _STARTING: Mapping[str, Reason] = {
     "WaitingForTiKV": Reason(
         "TiDB or TiCDC, or the restart of their pods, waits for TiKV: for a store that is Up, or for the end of TiKV's "
         "own upgrade or scaling.",
-        "It takes care of TiKV first, then continues without further action.",
+        "It continues when TiKV is done.",
         "Look at what TiKV is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tikv.conditions}'`.",
     ),
     "WaitingForTiDB": Reason(
         "The restart of TiCDC's pods waits for the end of TiDB's upgrade or scaling.",
-        "It takes care of TiDB first, then continues without further action.",
+        "It continues when TiDB is done.",
         "Look at what TiDB is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tidb.conditions}'`.",
     ),
     "WaitingForPump": Reason(
