@@ -43,8 +43,8 @@ OF_CLUSTER: tuple[Cause, ...] = (
 )
 """A new cause is one more entry in its module's tuple."""
 
-_OF_DM_CLUSTER = tuple(cause for cause in OF_CLUSTER if cause not in (*database.CAUSES, *backups.CAUSES))
-"""What PD knows, and Backups, are no matter of a DMCluster."""
+_OF_DM_CLUSTER = tuple(cause for cause in OF_CLUSTER if cause not in backups.CAUSES)
+"""No Backup is one of a DMCluster."""
 
 CAUSES = (*OF_ANY_CLUSTER, *OF_CLUSTER)
 

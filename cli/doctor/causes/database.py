@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from apis.component_statuses import PUMP_ONLINE
 from apis.components import component_names
+from apis.dm_components import OFFLINE
 from cli.doctor.causes.availability import is_observed, part_of
 from cli.doctor.facts import NETWORK_POLICIES, Facts, component_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
@@ -43,12 +44,19 @@ def _outlasts_restart(facts: Facts, part: Json, since: object) -> bool:
 
 
 def _sick_members(facts: Facts) -> Iterator[Sign]:
-    for component in component_names():
+    for component in component_names(of=facts.kind):
         part = _observed_part(facts, component)
         for name, since in _sick(part):
             if _outlasts_restart(facts, part, since):
                 message = " ".join(filter(None, ("has not been healthy", facts.text_of_age(since))))
-                yield Sign(f"Pod {name.partition('.')[0]}", message, f"status.{component}.members.health", "false")
+                yield Sign(f"Pod {name.partition('.')[0]}", message, *_where(component))
+
+
+def _where(component: str) -> tuple[str, str]:
+    """The field of the status that reports a member as unhealthy, and its value."""
+    if component == "dm-worker":
+        return "status.worker.members.stage", OFFLINE
+    return f"status.{component.removeprefix('dm-')}.members.health", "false"
 
 
 def _sick(part: Json) -> Iterator[tuple[str, str]]:
@@ -66,7 +74,8 @@ def _sick(part: Json) -> Iterator[tuple[str, str]]:
         return
     yield from ((name, since) for name, each in (part.get("captures") or {}).items() if not each.get("ready"))
     for name, each in members.items():
-        if not each.get("health"):
+        # DM's masters report a stage of each worker instead
+        if not each.get("health") and each.get("stage", OFFLINE) == OFFLINE:
             yield name, str(each.get("lastTransitionTime") or "")
 
 
@@ -124,7 +133,7 @@ CAUSES = (
     ),
     Cause(
         "MemberUnhealthy",
-        "A member of PD, or a TiDB server, has not answered for minutes.",
+        "A member of PD or DM, or a TiDB server, has not answered for a while.",
         "`kubectl logs` of its pod. It is replaced after the failover period, if failover is on.",
         _sick_members,
     ),

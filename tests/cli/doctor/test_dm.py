@@ -41,6 +41,14 @@ def test_masters_without_a_quorum_come_first(dm: DMWorld) -> None:
     assert "CrashLoop" in reasons(others)
 
 
+def test_names_a_worker_that_the_masters_do_not_hear(dm: DMWorld) -> None:
+    cut_off = f"{NAME}-dm-worker-1"
+    dm.world.faults.network_cut(f"{NAMESPACE}/{NAME}-dm-master-*", f"{NAMESPACE}/{cut_off}")
+    dm.run(60.0)
+    first, *_ = findings(dm, NAME)
+    assert ("MemberUnhealthy", (f"Pod {cut_off}",)) == (first.reason, first.objects)
+
+
 def test_a_name_of_both_kinds_means_the_tidbcluster_unless_its_kind_is_given(dm: DMWorld) -> None:
     cluster = sample("basic")
     cluster["metadata"]["name"] = NAME
