@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from apis import duration
+from ports import duration
 
 _NAMED = {
     "@yearly": "0 0 1 1 *",

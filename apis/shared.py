@@ -49,7 +49,7 @@ Quantity: TypeAlias = Annotated[
         }
     ),
 ]
-"""A Kubernetes quantity such as `10Gi` (`apis.quantity` reads it)."""
+"""A Kubernetes quantity such as `10Gi` (`ports.quantity` reads it)."""
 
 Time: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339, UTC, seconds."""

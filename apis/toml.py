@@ -9,17 +9,19 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, TypeAlias
+
+from ports import duration
 
 Table: TypeAlias = dict[str, Any]
 """A TOML table: str, int, float, bool, date and time values, lists and tables of these."""
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-_SECONDS = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("0.001")}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s))+")
+_DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[hms][0-9.hms]*")
+"""Texts that may be durations, in the units that all servers read alike: hours, minutes, seconds, milliseconds."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP])i?B")
 """What all servers read alike; their kilobytes have 1024 bytes."""
 _CONTROL = re.compile(r'[\x00-\x1f\x7f"\\]')
@@ -61,10 +63,10 @@ def _canonical_value(key: str, value: Any) -> Any:
 
 
 def _measure(text: str) -> str:
-    """A duration in seconds, a size in bytes; any other text as it is. A NUL tells them from text that users write."""
+    """A duration in nanoseconds, a size in bytes; other text unchanged. A NUL separates them from text of users."""
     if _DURATION.fullmatch(text):
-        length = sum((Decimal(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text)), Decimal(0))
-        return f"\0{length.normalize()} s"
+        with suppress(ValueError):
+            return f"\0{duration.nanoseconds(text)} ns"
     if found := _SIZE.fullmatch(text):
         return f"\0{(Decimal(found[1]) * 1024 ** ('KMGTP'.index(found[2]) + 1)).normalize()} B"
     return text

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import structlog
 
 from apis.backup_shared import BRConfig, TiDBAccessConfig
-from apis.duration import seconds
 from backup_manager.database import CLIENT_TLS, Database, DatabaseError, Login
 from backup_manager.flags import Tls
 from backup_manager.outcomes import JobFailed, Stopped
 from backup_manager.outside import Outside
 from backup_manager.records import Record
+from ports.duration import seconds
 
 _log = structlog.get_logger(__name__)
 

@@ -5,13 +5,14 @@ Trees, not models, so that fields of other versions survive.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from apis import backup_conditions
 from apis.backup_conditions import VERIFIED
 from apis.times import parse_time, stamp
 from backup_manager.br_log import OperationLine, ProgressLine
 from kube.objects import Json, condition_of
+from ports import duration
 
 RESTART = "Restart"
 
@@ -55,7 +56,7 @@ def with_fields(status: Json, fields: Mapping[str, object]) -> Json:
     if "timeCompleted" in fields:
         started, completed = (parse_time(str(changed.get(name))) for name in ("timeStarted", "timeCompleted"))
         if started and completed:
-            changed["timeTaken"] = go_duration(completed - started)
+            changed["timeTaken"] = duration.go_text(round((completed - started).total_seconds()))
     return changed
 
 
@@ -83,13 +84,3 @@ def with_operation(status: Json, line: OperationLine, now: datetime) -> Json:
     if line.started_at:
         entry["startedAt"] = line.started_at
     return status | {"brOperations": [entry, *there][:_OPERATIONS]}
-
-
-def go_duration(time: timedelta) -> str:
-    """A duration in whole seconds in Go's format: `1h2m3s`."""
-    seconds = round(time.total_seconds())
-    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
-    hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
-    if hours:
-        return f"{sign}{hours}h{minutes}m{rest}s"
-    return f"{sign}{minutes}m{rest}s" if minutes else f"{sign}{rest}s"

@@ -7,7 +7,8 @@ from dataclasses import fields
 from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from controller_manager.addresses import parse_address
-from controller_manager.go_values import format_duration, parse_bool
+from controller_manager.go_values import parse_bool
+from ports import duration
 
 _T = TypeVar("_T")
 
@@ -92,7 +93,7 @@ def format_value(name: str, value: object) -> str:
         case bool():
             return str(value).lower()
         case float():
-            return f"{value:g}" if name == "kube_client_qps" else format_duration(value)
+            return f"{value:g}" if name == "kube_client_qps" else duration.go_text(value)
         case _:
             return str(value)
 

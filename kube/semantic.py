@@ -6,11 +6,11 @@ are not changed.
 """
 
 import enum
-from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from contextlib import suppress
 from typing import Any
 
 from kube.objects import Json
+from ports import quantity
 
 _QUANTITIES = frozenset({"resources", "requests", "limits", "capacity", "storage", "sizeLimit", "divisor"})
 """Fields whose text values, at any depth, are quantities."""
@@ -95,24 +95,6 @@ _SETS = frozenset(
 one.
 """
 
-_SUFFIXES: Mapping[str, Decimal] = {
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    "k": Decimal(10) ** 3,
-    "M": Decimal(10) ** 6,
-    "G": Decimal(10) ** 9,
-    "T": Decimal(10) ** 12,
-    "P": Decimal(10) ** 15,
-    "E": Decimal(10) ** 18,
-    "Ki": Decimal(2) ** 10,
-    "Mi": Decimal(2) ** 20,
-    "Gi": Decimal(2) ** 30,
-    "Ti": Decimal(2) ** 40,
-    "Pi": Decimal(2) ** 50,
-    "Ei": Decimal(2) ** 60,
-}
-
 
 def semantically_equal(one: Any, other: Any) -> bool:
     """True if two trees have the same meaning."""
@@ -131,23 +113,6 @@ def merge_patch(live: Json, desired: Json, applied: Json | None) -> Json | None:
     other clients survive. A list that differs is replaced whole.
     """
     return _patch(live, desired, applied or {}, _Context.FIELDS) or None
-
-
-def quantity(text: str | int | float) -> Decimal | None:
-    """The value of a Kubernetes quantity, e.g. `1Gi`, `500m` or `2`; None for other text."""
-    number = str(text).strip()
-    for length in (2, 1):
-        if (factor := _SUFFIXES.get(number[-length:])) is not None:
-            return _product(number[:-length], factor)
-    return _product(number, Decimal(1))
-
-
-def _product(number: str, factor: Decimal) -> Decimal | None:
-    try:
-        value = Decimal(number) * factor
-    except InvalidOperation:
-        return None
-    return value if value.is_finite() else None
 
 
 class _Context(enum.Enum):
@@ -282,8 +247,8 @@ def _normal(value: Any, context: _Context) -> Any:
     if isinstance(value, list):
         return [_normal(item, context) for item in value]
     if context is _Context.QUANTITIES and isinstance(value, str | int | float):
-        number = quantity(value)
-        return value if number is None else number
+        with suppress(ValueError):
+            return quantity.parse(value)
     return value
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from kube.objects import Json
+from ports import quantity
 from sandbox.cluster import labels_of
 from sandbox.conditions import holds
-from sandbox.quantities import quantity
 from sandbox.selectors import matches, requirement_holds
 
 _RESOURCES = ("cpu", "memory")
@@ -137,7 +137,7 @@ def _insufficient(spec: Json, node: Json, situation: Situation) -> str:
         if resource not in free:
             continue
         used = sum((requested(each["spec"], resource) for each in there), Decimal())
-        if used + requested(spec, resource) > quantity(free[resource]):
+        if used + requested(spec, resource) > quantity.parse(free[resource]):
             return f"Insufficient {resource}"
     return ""
 
@@ -148,7 +148,7 @@ def requested(spec: Json, resource: str) -> Decimal:
     def of(container: Json) -> Decimal:
         resources = container.get("resources") or {}
         asked = (resources.get("requests") or {}).get(resource, (resources.get("limits") or {}).get(resource, "0"))
-        return quantity(asked)
+        return quantity.parse(asked)
 
     running = sum((of(each) for each in spec["containers"]), Decimal())
     return max([running, *(of(each) for each in spec.get("initContainers") or ())])

@@ -8,6 +8,7 @@ import msgspec
 
 from kube.objects import Json
 from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
+from ports import quantity
 from ports.transport import Request
 from sandbox.cluster import Cluster
 from sandbox.conditions import condition, with_condition
@@ -15,7 +16,6 @@ from sandbox.dataplane.program import Handler
 from sandbox.kubelet.faults import matches_any
 from sandbox.owners import is_deleted
 from sandbox.placement import Refused, Situation, is_reachable, place
-from sandbox.quantities import quantity
 from sandbox.stamps import stamp
 
 _NAME = "default-scheduler"
@@ -96,16 +96,16 @@ class Scheduler:
 
     def _volumes_for(self, claim: Json, node: Json) -> list[Json]:
         """The free volumes of a class without provisioner that fit a claim on a node, smallest first."""
-        wanted = quantity(claim["spec"]["resources"]["requests"]["storage"])
+        wanted = quantity.parse(claim["spec"]["resources"]["requests"]["storage"])
         free = [
             volume
             for volume in self._cluster.list(PERSISTENT_VOLUMES)
             if volume.get("status", {}).get("phase") == "Available"
             and volume["spec"].get("storageClassName") == claim["spec"]["storageClassName"]
-            and quantity(volume["spec"]["capacity"]["storage"]) >= wanted
+            and quantity.parse(volume["spec"]["capacity"]["storage"]) >= wanted
             and is_reachable(volume, node)
         ]
-        return sorted(free, key=lambda volume: quantity(volume["spec"]["capacity"]["storage"]))
+        return sorted(free, key=lambda volume: quantity.parse(volume["spec"]["capacity"]["storage"]))
 
     def _ask(self, pod: Json, nodes: Sequence[Json]) -> Mapping[str, str]:
         """The answer of the pod's extender, called like kube-scheduler does. Raises Refused."""

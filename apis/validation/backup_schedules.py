@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import structs
 
-from apis import cron, duration, tso
+from apis import cron, tso
 from apis.backup_defaulting import with_backup_defaults, with_compact_defaults
 from apis.backup_schedules import BackupSchedule, BackupScheduleSpec
 from apis.backups import Backup, BackupSpec
@@ -15,6 +15,7 @@ from apis.compact_backups import CompactBackup, CompactSpec
 from apis.problem import Problem
 from apis.shared import Metadata
 from apis.validation.backups import validate_backup, validate_compact
+from ports import duration
 
 _LONGEST = {False: 36, True: 35}
 """Without and with compactions: the Jobs, `backup-<name>-<time>` and `compact-<name>-<time>`, are labels as well."""

@@ -5,7 +5,7 @@ All problems are collected; v1.6 stops at the first. The objects have their defa
 
 from collections.abc import Iterator
 
-from apis import duration, quantity, tso
+from apis import tso
 from apis.backup_shared import BRConfig, JobSpec, TiDBAccessConfig
 from apis.backups import Backup, BackupSpec
 from apis.compact_backups import CompactBackup
@@ -14,6 +14,7 @@ from apis.problem import Problem
 from apis.restores import Restore, RestoreSpec
 from apis.storage_providers import StorageProvider
 from apis.validation import pods, storage_providers
+from ports import duration, quantity
 
 TYPES = ("full", "db", "table")
 BACKUP_MODES = ("snapshot", "log")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from apis import duration, images
+from apis import images
 from apis.accessor import Component, components
 from apis.cluster import Cluster
 from apis.component_specs import DiscoverySpec, PDMSSpec, PDSpec, TiCDCSpec, TiDBSpec, TiFlashSpec, TiKVSpec
@@ -13,6 +13,7 @@ from apis.problem import Problem
 from apis.shared import ScalePolicy
 from apis.tidbcluster import TidbCluster
 from apis.validation import annotations, configuration, containers, listening, names, pods, ranges, volumes
+from ports import duration
 
 _FIRST_DM = (2, 0, 0)
 _TOO_OLD = "must be v2.0.0 or newer, whose masters keep a quorum"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from apis import quantity
 from apis.config import tables
 from apis.config_schema import NONE
 from apis.dashboards import TidbDashboard
@@ -11,6 +10,7 @@ from apis.ng_monitorings import TidbNGMonitoring
 from apis.problem import InvalidField, Problem
 from apis.shared import PodSettings, Quantity, StorageVolume, TidbClusterRef
 from apis.validation import containers, pods
+from ports import quantity
 
 _SUFFIX = "-tidb-initializer"
 

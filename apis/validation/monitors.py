@@ -7,12 +7,13 @@ refuse its configuration, or Kubernetes each pod. The objects have their default
 import re
 from collections.abc import Iterator, Sequence
 
-from apis import images, quantity
+from apis import images
 from apis.monitor_parts import MonitorContainer, RemoteWriteSpec, TLSConfig
 from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor, TidbMonitorSpec
 from apis.problem import Problem
 from apis.shared import Json, TidbClusterRef
 from apis.validation import pods, ranges, replica_limit
+from ports import quantity
 
 _DURATION = re.compile(r"(?=.)(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")

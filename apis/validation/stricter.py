@@ -7,7 +7,7 @@ silently is UTC. Here the field is named before anything is written.
 import zoneinfo
 from collections.abc import Iterator, Mapping
 
-from apis import images, quantity
+from apis import images
 from apis.accessor import Component, components, helper_image, workloads
 from apis.cluster import Cluster
 from apis.component_specs import TiFlashSpec, TiProxySpec
@@ -17,6 +17,7 @@ from apis.shared import Json, Quantity
 from apis.tidbcluster import TidbCluster
 from apis.validation import containers, replica_limit
 from apis.validation.volumes import WITH_STORAGE_VOLUMES
+from ports import quantity
 
 _LONGEST_NAME = 63
 _HASH = "-0123456789"

@@ -3,13 +3,13 @@
 import argparse
 from collections.abc import Iterator, Sequence
 
-from apis import duration
 from cli.failures import Failure
 from cli.tidb.clusters import find_cluster
 from cli.tidb.command import Command
 from cli.tidb.log_lines import Source, follow, one_after_another, printer
 from cli.tidb.pods import ClusterPod, list_pods
 from cli.tidb.session import Session
+from ports import duration
 
 _LINES_OF_EACH = 20
 """The number of lines per pod if there are several."""

@@ -10,13 +10,13 @@ continues:
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from apis import duration
 from apis.backups import BackoffRetryPolicy
 from apis.times import parse_time, stamp
 from controllers.job_owners.status import FAILED, RESTART, RETRY_FAILED, with_condition
 from kube.objects import Json
 from member.backups.pods import condition_of_job
 from member.outcome import Waiting
+from ports import duration
 
 ALREADY_FAILED = "AlreadyFailed"
 RETRY_FAILED_BACKUP = "RetryFailedBackup"

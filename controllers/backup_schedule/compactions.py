@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from apis import duration, tso
+from apis import tso
 from apis.times import parse_time, stamp
 from controllers.backup_schedule import log_backup
 from controllers.backup_schedule.made import timestamp
@@ -14,6 +14,7 @@ from controllers.backup_schedule.scheduling import Scheduling
 from kube.objects import Json, Object
 from kube.resources import COMPACT_BACKUPS
 from member.backups.schedules import scheduled_compaction
+from ports import duration
 
 _FIELDS = ("metadata.name", "spec.compactBackupTemplate", "spec.compactInterval", "spec.minCompactStartTs")
 _ENDED = ("Complete", "Failed")

@@ -8,7 +8,6 @@ import functools
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from apis import duration
 from apis.backup_paths import backup_path
 from apis.backups import Backup
 from apis.tso import of_time
@@ -21,6 +20,7 @@ from kube.deletion import Destroyer
 from kube.events import NORMAL
 from kube.objects import Json, Object
 from kube.resources import BACKUPS, COMPACT_BACKUPS, RESTORES, Resource
+from ports import duration
 
 _FIELD = "spec.maxReservedTime"
 _ENDED = ("Complete", "Failed")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from apis import quantity
 from apis.accessor import find
 from apis.backup_shared import BRConfig
 from apis.components import component_type, with_needed
@@ -22,6 +21,7 @@ from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
 from member.backups.environment import BadJob
 from member.labels import base_labels, selector_text
 from member.outcome import Waiting
+from ports import quantity
 
 _LOOK_AGAIN = 10.0
 """Seconds until the operator checks a cluster again that does not exist or does not serve."""

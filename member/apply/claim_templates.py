@@ -4,9 +4,9 @@
 pod.
 """
 
-from apis.quantity import parse
 from kube.objects import Json
 from member.apply.last_applied import read_record
+from ports.quantity import parse
 
 _CHANGED_ELSEWHERE = ("resources", "storageClassName", "volumeAttributesClassName")
 """Fields that are changed in the claims; the StatefulSet is then recreated with them."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from apis import quantity
 from apis.shared import Quantity
+from ports import quantity
 
 _GIB = 1024**3
 _MIB = 1024**2

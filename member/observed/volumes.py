@@ -6,12 +6,12 @@ from decimal import Decimal
 
 from apis.accessor import find
 from apis.cluster import Cluster
-from apis.quantity import parse
 from apis.shared import StorageVolumeStatus
 from kube.objects import Json, Object
 from member.context import ClusterContext
 from member.objects.volumes import data_claim, has_storage, has_storage_claims, storage_claims, storage_volume_claims
 from member.observed.claims import Claim, claim_names
+from ports.quantity import parse
 
 UNKNOWN_CLASS = "<unknown>"
 

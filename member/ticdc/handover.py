@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from apis import duration
 from apis.accessor import component
 from apis.images import NEWEST, order
 from apis.times import stamp
@@ -21,6 +20,7 @@ from member.context import ReconcileContext
 from member.naming import address_book, pod_name
 from member.outcome import Waiting, poll_interval
 from member.ticdc.status import client
+from ports import duration
 
 _FIRST = (6, 3, 0)
 """The first version in which captures can hand over tables."""

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from structlog.contextvars import bound_contextvars
 
-from apis import duration, pod_commands
+from apis import pod_commands
 from apis.ordinals import desired_replicas
 from apis.shared import TiKVStore
 from apis.times import parse_time, stamp
@@ -36,6 +36,7 @@ from member.polling import poll_on_progress
 from member.stores import evictions
 from member.stores.reports import restarting, store_of
 from member.tikv.kind import KIND
+from ports import duration
 
 _MIN_LEADERS = 200
 """The operator does not wait for the leaders of a store that had fewer than this."""

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
-from apis.quantity import parse
 from apis.times import parse_time, stamp
 from member.outcome import Wait
+from ports.quantity import parse
 
 _MINIMUM_WAIT = 60.0
 """Seconds between two changes of one claim; storage providers limit how often a volume may change."""

@@ -8,7 +8,6 @@ with data, e.g. because a backup tool has restored the claim.
 from collections.abc import Iterator, Sequence
 
 from apis.accessor import Component
-from apis.quantity import parse
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
@@ -20,6 +19,7 @@ from member.naming import pod_name, pvc_name
 from member.observed.claims import Claim, ClaimSpec, awaits_data
 from member.observed.volumes import DesiredVolume, desired_volumes
 from member.outcome import Refused, Waiting
+from ports.quantity import parse
 
 _RETRY = 0.5
 """Seconds."""

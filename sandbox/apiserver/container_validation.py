@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kube.objects import Json
+from ports import quantity
 from sandbox.apiserver.names import config_key_errors
 from sandbox.apiserver.refusals import FieldError, duplicate, forbidden_field, invalid_value, required, unsupported
 from sandbox.apiserver.rules import (
@@ -25,7 +26,6 @@ from sandbox.apiserver.rules import (
     unless_empty,
     within,
 )
-from sandbox.quantities import quantity
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
@@ -186,14 +186,14 @@ def _resources(resources: Json, path: str) -> Iterator[FieldError]:
                 yield invalid_value(place, name, "must be a standard resource type or fully qualified")
             if "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
                 yield invalid_value(place, name, "must be a standard resource for containers")
-            elif quantity(amount) < 0:
+            elif quantity.parse(amount) < 0:
                 yield invalid_value(place, str(amount), NOT_NEGATIVE)
-            elif "/" in name and quantity(amount) % 1:
+            elif "/" in name and quantity.parse(amount) % 1:
                 yield invalid_value(place, str(amount), "must be an integer")
     for name, amount in (resources.get("requests") or {}).items():
         if "/" in name and name not in limits:
             yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-        if name in limits and quantity(amount) > quantity(limits[name]):
+        if name in limits and quantity.parse(amount) > quantity.parse(limits[name]):
             detail = f"must be less than or equal to {name} limit of {limits[name]}"
             yield invalid_value(f"{path}.requests", str(amount), detail)
 

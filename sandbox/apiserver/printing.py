@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from kube.objects import Json
-from sandbox.apiserver.durations import age
+from sandbox.apiserver.ages import age
 
 _NONE, _UNSET, _UNKNOWN = "<none>", "<unset>", "<unknown>"
 _MODES = {

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES
+from ports import quantity
 from sandbox import quantities
 from sandbox.apiserver.kinds import RESOURCE_QUOTAS, Kind
 from sandbox.apiserver.refusals import forbidden
@@ -75,7 +76,7 @@ def usage_of(kind: Kind, tree: Json) -> Usage:
     usage = {each: Decimal(number) for each, number in found.items()}
     if resource == PERSISTENT_VOLUME_CLAIMS:
         spec = tree["spec"]
-        size = quantities.quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage", 0))
+        size = quantity.parse(((spec.get("resources") or {}).get("requests") or {}).get("storage", 0))
         of_class = f"{spec.get('storageClassName') or ''}{_OF_CLASS}"
         usage |= {
             "requests.storage": size,
@@ -97,7 +98,7 @@ def _of_pod(spec: Json) -> dict[str, Decimal]:
 
 
 def _amount(container: Json, part: str, name: str) -> Decimal:
-    return quantities.quantity((_resources(container).get(part) or {}).get(name, 0))
+    return quantity.parse((_resources(container).get(part) or {}).get(name, 0))
 
 
 def _resources(container: Json) -> Json:
@@ -122,7 +123,7 @@ def _quotas(world: World, namespace: str) -> list[Json]:
 
 
 def _hard(quota: Json) -> dict[str, Decimal]:
-    return {each: quantities.quantity(text) for each, text in (quota["spec"].get("hard") or {}).items()}
+    return {each: quantity.parse(text) for each, text in (quota["spec"].get("hard") or {}).items()}
 
 
 def _used(world: World, quota: Json) -> dict[str, Decimal]:

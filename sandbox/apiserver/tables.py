@@ -8,7 +8,7 @@ import msgspec
 
 from kube.objects import Json
 from sandbox.apiserver import json_path
-from sandbox.apiserver.durations import age
+from sandbox.apiserver.ages import age
 from sandbox.apiserver.kinds import Column, Custom, Kind
 from sandbox.apiserver.printing import printer_of
 from sandbox.apiserver.storage import Stored

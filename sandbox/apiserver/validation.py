@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from kube.objects import Json
+from ports import quantity
 from sandbox.apiserver import json_path
 from sandbox.apiserver.kinds import Kind
 from sandbox.apiserver.names import annotation_errors, config_key_errors, key_errors, label_errors, name_errors
@@ -24,7 +25,6 @@ from sandbox.apiserver.rules import (
 )
 from sandbox.apiserver.rules import selector as label_selector
 from sandbox.apiserver.service_validation import ingress, service
-from sandbox.quantities import quantity
 from sandbox.selectors import matches
 
 _MAX_CONFIG = 2**20
@@ -275,7 +275,7 @@ def _claim_spec(spec: Json, path: str) -> Iterator[FieldError]:
     size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if size is None:
         yield required(f"{path}.resources[storage]")
-    elif quantity(size) <= 0:
+    elif quantity.parse(size) <= 0:
         yield invalid_value(f"{path}.resources[storage]", str(size), "must be greater than zero")
     yield from check(spec, path, _CLAIM)
 
@@ -333,14 +333,14 @@ def _claim_changes(tree: Json, old: Json) -> Iterator[FieldError]:
     if not (same_class and same_volume and rest_is_same and sizes_may_change):
         yield forbidden_field("spec", _CLAIM_HELP)
     asked, has = claimed_size(now), claimed_size(before)
-    holds = quantity(((old.get("status") or {}).get("capacity") or {}).get("storage", "0"))
+    holds = quantity.parse(((old.get("status") or {}).get("capacity") or {}).get("storage", "0"))
     if asked < has and asked <= holds:
         yield forbidden_field("spec.resources.requests.storage", "field can not be less than status.capacity")
 
 
 def claimed_size(spec: Json) -> Decimal:
     """The bytes a claim asks for."""
-    return quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
+    return quantity.parse(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
 def _pod_changes(tree: Json, old: Json) -> Iterator[FieldError]:

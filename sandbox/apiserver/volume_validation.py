@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kube.objects import Json
+from ports import quantity
 from sandbox.apiserver.container_validation import field_of_pod, resource_of_container
 from sandbox.apiserver.refusals import FieldError, forbidden_field, invalid_value, required
 from sandbox.apiserver.rules import (
@@ -20,7 +21,6 @@ from sandbox.apiserver.rules import (
     subdomain,
     within,
 )
-from sandbox.quantities import quantity
 
 _FIELDS_OF_FILES = tuple(f"metadata.{name}" for name in ("annotations", "labels", "name", "namespace", "uid"))
 _LONGEST_DRIVER = 63
@@ -45,7 +45,7 @@ def volume_errors(volumes: list[Json], path: str) -> Iterator[FieldError]:
 
 
 def _size(value: Any, path: str) -> Iterator[FieldError]:
-    if quantity(value) < 0:
+    if quantity.parse(value) < 0:
         yield forbidden_field(path, "SizeLimit field must be a valid resource quantity")
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
+from ports import quantity
 from sandbox.cluster import Cluster
 from sandbox.owners import is_deleted
-from sandbox.quantities import quantity
 from sandbox.timings import Timings
 
 PROVISIONER = "sandbox.local/disks"
@@ -118,10 +118,10 @@ class Provisioner:
         if volume is None or claim.get("status", {}).get("phase") != "Bound":
             return
         wanted = (claim["spec"].get("resources", {}).get("requests") or {}).get("storage", "0")
-        if quantity(volume["spec"]["capacity"]["storage"]) < quantity(wanted):
+        if quantity.parse(volume["spec"]["capacity"]["storage"]) < quantity.parse(wanted):
             self._cluster.patch(PERSISTENT_VOLUMES, volume, {"spec": {"capacity": {"storage": _provided(wanted)}}})
         before: Json = claim.get("status", {})
-        if quantity((before.get("capacity") or {}).get("storage", "0")) < quantity(wanted):
+        if quantity.parse((before.get("capacity") or {}).get("storage", "0")) < quantity.parse(wanted):
             self._cluster.set_status(
                 PERSISTENT_VOLUME_CLAIMS, claim, before | {"capacity": {"storage": _provided(wanted)}}
             )
@@ -262,7 +262,7 @@ class VolumeBinder:
 
 def _provided(wanted: str) -> str:
     """A cloud's size for a request: whole gibibytes, in its own notation."""
-    return f"{math.ceil(quantity(wanted) / 2**30)}Gi"
+    return f"{math.ceil(quantity.parse(wanted) / 2**30)}Gi"
 
 
 def _name(claim: Json) -> str:

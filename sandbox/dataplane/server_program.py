@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from ports import duration
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, configuration_file
-from sandbox.dataplane.pd.durations import seconds
 from sandbox.dataplane.processes import Launch, Process, TlsSettings
 from sandbox.dataplane.tls import unusable
 
@@ -94,7 +94,7 @@ class ServerProgram:
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ValueError(f"invalid type for key {path!r}: expected an integer, not {value!r}")
         for _, value in _given(tree, self.durations):
-            seconds(str(value))
+            duration.nanoseconds(str(value))
         for _, level in _given(tree, ("log.level",)):
             if not isinstance(level, str) or level.lower() not in _LEVELS:
                 raise ValueError(f"unknown log level {level!r}")

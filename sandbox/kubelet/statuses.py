@@ -1,8 +1,8 @@
 """A pod's status, from the kubelet's memory."""
 
 from kube.objects import Json
+from ports import duration
 from sandbox.conditions import with_condition
-from sandbox.dataplane.pd.durations import duration
 from sandbox.dataplane.processes import Exit
 from sandbox.kubelet.runs import ContainerRun, End, Hold, PodRun
 
@@ -93,7 +93,7 @@ def _last_end(container: ContainerRun) -> End | None:
 
 
 def _back_off(container: str, seconds: float, pod: str) -> Json:
-    message = f"back-off {duration(seconds)} restarting failed container={container} pod={pod}"
+    message = f"back-off {duration.go_text(seconds)} restarting failed container={container} pod={pod}"
     return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
 
 

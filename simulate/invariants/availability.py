@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from apis import duration
 from kube.objects import Json
 from kube.resources import PODS
+from ports import duration
 from sandbox.dataplane.pd.stores import Store
 from simulate.engine.components import asked_one_by_one
 from simulate.engine.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas

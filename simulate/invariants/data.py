@@ -1,10 +1,10 @@
 """Data safety: deletions, removals and overwrites (I1-I7)."""
 
-from apis import duration
 from apis.components import component_type
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.labels import INSTANCE
+from ports import duration
 from simulate.engine.state import State, is_ready, pod_of, pod_of_member, pump_pod
 from simulate.invariants.facts import DEFERRED, annotations, asked_for, is_replaced, is_suspended, spec_of
 from simulate.invariants.operator_write import OperatorWrite

@@ -7,7 +7,6 @@ import pytest
 from backup_manager.br_log import OperationLine, ProgressLine
 from backup_manager.statuses import (
     Condition,
-    go_duration,
     with_condition,
     with_fields,
     with_operation,
@@ -93,13 +92,6 @@ def test_operations_are_the_newest_ten_each_once() -> None:
 def test_time_taken_follows_from_start_and_end() -> None:
     assert "1m0s" == with_fields({"timeStarted": AT}, {"timeCompleted": THEN})["timeTaken"]
     assert "timeTaken" not in with_fields({}, {"timeCompleted": THEN})
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0s"), (59.6, "1m0s"), (3600, "1h0m0s"), (90061, "25h1m1s"), (-5, "-5s")]
-)
-def test_durations_are_written_as_go_does(seconds: float, text: str) -> None:
-    assert text == go_duration(timedelta(seconds=seconds))
 
 
 def test_keeps_fields_of_other_versions() -> None:

@@ -80,7 +80,7 @@ def test_a_program_may_have_another_name_than_its_component() -> None:
     [
         ("log = 1", "invalid type for key 'log': expected a table"),
         ("[memory]\nentries = 'many'", "invalid type for key 'memory.entries': expected an integer, not 'many'"),
-        ("[memory]\nlifetime = 'long'", "not a duration: 'long'"),
+        ("[memory]\nlifetime = 'long'", "'long' is not a duration; use, for example, 90s, 10m or 1h30m"),
         ("[log]\nlevel = 'loud'", "unknown log level 'loud'"),
     ],
 )

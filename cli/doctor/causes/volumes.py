@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from apis.quantity import parse
 from cli.doctor.facts import Facts, field_of, is_deleted, is_true, name_of
 from cli.doctor.finding import Cause, Severity, Sign
 from kube.objects import Json
 from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES
+from ports.quantity import parse
 
 _PATIENCE = timedelta(minutes=3)
 """How long a provisioner may take for a volume."""

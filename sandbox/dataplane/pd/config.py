@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kube.objects import Json
-from sandbox.dataplane.pd.durations import seconds
+from ports.duration import seconds
 
 _DEFAULTS = b"""{
  "schedule": {"max-snapshot-count": 64, "max-pending-peer-count": 64, "max-merge-region-size": 54,

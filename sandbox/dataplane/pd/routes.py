@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from kube.objects import Json
+from ports import duration
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.cluster import Member, PdCluster, RemovalRefused
-from sandbox.dataplane.pd.durations import duration, size
 from sandbox.dataplane.pd.etcd import gateway
 from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.pd.stores import Store, StoreRefused, is_reserved, store_labels
@@ -30,6 +30,7 @@ _EVICT = "evict-leader-scheduler"
 _SCHEDULERS = ["balance-hot-region-scheduler", "balance-leader-scheduler", "balance-region-scheduler"]
 _SCHEDULERS += ["evict-slow-store-scheduler"]
 _REGION_BYTES = 2**20
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +331,9 @@ def _store(call: _Call, store: Store) -> Json:
     used, leaders = store.peers * _REGION_BYTES, call.cluster.stores.reported_leaders(store, call.now)
     available = store.capacity // 20 if store.low_space else store.capacity - used
     status = {
-        "capacity": size(store.capacity),
-        "available": size(available),
-        "used_size": size(used),
+        "capacity": readable_size(store.capacity),
+        "available": readable_size(available),
+        "used_size": readable_size(used),
         "leader_count": leaders,
         "leader_weight": 1,
         "leader_score": leaders,
@@ -344,7 +345,7 @@ def _store(call: _Call, store: Store) -> Json:
         "slow_score": 1,
         "start_ts": _rfc3339(store.started),
         "last_heartbeat_ts": _rfc3339(store.known.wall),
-        "uptime": duration(max(store.known.wall - store.started, 0.0)),
+        "uptime": duration.go_text(max(store.known.wall - store.started, 0.0)),
     }
     return {"store": tree, "status": status}
 
@@ -525,3 +526,13 @@ def _route(method: str, path: str) -> tuple[_Route, tuple[str, ...]] | None:
         if match is not None and route.method == method:
             return route, match.groups()
     return None
+
+
+def readable_size(count: int) -> str:
+    """Bytes with four significant digits, such as `98.6GiB`."""
+    value = float(count)
+    unit = 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value /= 1024
+        unit += 1
+    return f"{value:.4g}{_UNITS[unit]}"

@@ -5,7 +5,7 @@ import re
 from decimal import Decimal
 from functools import lru_cache
 
-_SUFFIXES = {
+SUFFIXES = {
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),
     "m": Decimal("1e-3"),
@@ -13,6 +13,7 @@ _SUFFIXES = {
     **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
     **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
+"""The factor of each suffix."""
 LARGEST = (1 << 63) - 1
 """Bytes: no volume is larger."""
 
@@ -26,7 +27,7 @@ _QUANTITY = re.compile(
 
 
 @lru_cache(maxsize=4096)
-def parse(quantity: str | int) -> Decimal:
+def parse(quantity: str | int | float) -> Decimal:
     """The exact value in units, bytes for storage and memory. Raises ValueError when it is not a quantity."""
     found = _QUANTITY.fullmatch(str(quantity))
     if found is None:
@@ -35,9 +36,9 @@ def parse(quantity: str | int) -> Decimal:
     if len(text) > _BEYOND or len(exponent) > _LONGEST_EXPONENT:
         raise ValueError(f"a quantity of {len(text) + len(exponent)} digits; use, for example, 10Gi, 500m or 2")
     number = Decimal(text).scaleb(max(-_BEYOND, min(_BEYOND, int(exponent))))
-    return number * _SUFFIXES[found["suffix"] or ""]
+    return number * SUFFIXES[found["suffix"] or ""]
 
 
-def units(quantity: str | int) -> int:
+def units(quantity: str | int | float) -> int:
     """The value in whole units, rounded up as Kubernetes rounds. Raises ValueError when it is not a quantity."""
     return math.ceil(parse(quantity))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.apiserver.durations import human
+from sandbox.apiserver.ages import human
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 
