@@ -1,0 +1,76 @@
+"""One defect for each silence, which a cell of the table in docs/rules/silence.md shows (tests/silence)."""
+
+from dataclasses import replace
+
+import pytest
+
+import dataplane.timeouts
+import member.lifecycle.roll
+import member.lifecycle.roll_view
+import member.pd.rolling
+import meta.volumes
+from kube.objects import Object
+from member import evidence
+from member.context import ClusterContext
+from member.evidence import Stopped, spared
+from member.observed.activity import Activity
+from member.pd.component import PD
+from tests.silence.columns import Column
+from tests.silence.scenarios import SCENARIOS, acts, begin, made, run
+from tests.simulate.planting import plant_workload
+
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
+
+
+def _taken(scenario: str, column: Column, seconds: float = 60.0) -> bool:
+    """Whether the operator takes a step within a silence."""
+    world = made(SCENARIOS[scenario])
+    try:
+        begin(world, SCENARIOS[scenario], column)
+        run(world, seconds)
+        return bool(acts(world, SCENARIOS[scenario]))
+    finally:
+        world.stop()
+
+
+def test_silent_pd_that_has_nothing_against_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    careless = replace(PD.rolling, blocked=lambda _: None, prepare=lambda _, __: None)
+    plant_workload(monkeypatch, replace(PD, rolling=careless))
+    assert _taken("pd-roll", Column.SILENT)
+
+
+def test_slow_pd_that_is_given_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataplane.timeouts, "LONGEST", dataplane.timeouts.USUAL)
+    assert not _taken("tikv-claim", Column.SLOW, 400.0)
+
+
+def test_members_that_count_for_the_quorum_although_they_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member.pd.rolling, "_without_quorum", lambda *_: None)
+    assert _taken("unready-roll", Column.HALF)
+
+
+def test_quorum_that_is_inferred_from_ready_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    careless = replace(PD.rolling, spare=lambda _, pod: spared(pod, "planted"))
+    plant_workload(monkeypatch, replace(PD, rolling=careless))
+    assert _taken("unready-roll", Column.MINORITY)
+
+
+def test_pod_that_counts_as_stopped_because_the_operator_reaches_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(_: ClusterContext, __: str, pod: str) -> Stopped:
+        return Stopped(evidence._LIVE_READ, f"{pod} does not answer")
+
+    monkeypatch.setattr(member.lifecycle.roll, "stopped", careless)
+    assert _taken("unready-roll", Column.OPERATOR)
+
+
+def test_pod_that_counts_as_stopped_because_its_node_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(_: ClusterContext, __: str, ___: Object) -> Activity:
+        return Activity.STOPPED
+
+    monkeypatch.setattr(member.lifecycle.roll_view, "cached_activity", careless)
+    assert _taken("unready-roll", Column.NODE)
+
+
+def test_wish_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meta.volumes, "spec_confirmed", lambda _: spared("", "planted"))
+    assert _taken("reclaim-policy", Column.CACHE)
