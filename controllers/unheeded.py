@@ -5,16 +5,17 @@ False    the user has corrected all of them
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from math import inf
 from typing import Any
 
 from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN
 from apis.problem import Problem
-from controllers.conditions import CORRECTED, ConditionValue, listed
+from controllers.conditions import CORRECTED, ConditionValue, listed, with_condition
 from controllers.simple_kind import Reconcile
 from kube.events import WARNING, EventRecorder
-from kube.objects import Object, condition_of, stored_condition
+from kube.objects import Json, Object, condition_of, stored_condition
 from member.context import ClusterContext
 from member.fields.ignored import ignored, ignored_by
 from member.fields.settings import overridden
@@ -41,11 +42,33 @@ def reported(
     """The condition of a type that lists `problems`, with an event if they are new; empty if there never were any."""
     if not problems:
         return {kind: CORRECTED} if stored_condition(owner, kind) else {}
+    conditions = (owner.decode().get("status") or {}).get("conditions") or ()
+    return {kind: _named(owner, conditions, recorder, kind, problems)}
+
+
+def with_ignored_fields(
+    owner: Object, conditions: Sequence[Json], now: datetime, recorder: EventRecorder
+) -> Sequence[Json]:
+    """The conditions of an object whose work Jobs do, with its fields without effect; an event if they are new.
+
+    `conditions` are those last written: the CRDs of v1.6 drop the conditions of some kinds.
+    """
+    found = ignored_by(owner.kind, owner.decode()["spec"])
+    if not found and not condition_of(conditions, FIELDS_IGNORED):
+        return conditions
+    value = _named(owner, conditions, recorder, FIELDS_IGNORED, found) if found else CORRECTED
+    return with_condition(conditions, FIELDS_IGNORED, value, now)
+
+
+def _named(
+    owner: Object, conditions: Sequence[Json], recorder: EventRecorder, kind: str, problems: Sequence[Problem]
+) -> ConditionValue:
+    """The value of a condition that lists `problems`, with an event if the last written one does not."""
+    stored = condition_of(conditions, kind)
     message = printable(listed(problems), lines=True)
-    stored = condition_of((owner.decode().get("status") or {}).get("conditions") or (), kind)
     if stored.get("status") != "True" or stored.get("message") != message:
         recorder.event(owner, WARNING, kind, message)
-    return {kind: (True, kind, message)}
+    return True, kind, message
 
 
 def _problems(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:

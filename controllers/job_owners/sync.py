@@ -24,6 +24,7 @@ from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.stages import EXPECTED
 from controllers.status_patch import patch_status
+from controllers.unheeded import with_ignored_fields
 from controllers.unknown_fields import UnknownFields
 from controllers.wait_log import WaitLog
 from kube.events import NORMAL, WARNING
@@ -128,7 +129,7 @@ class JobOwnerSync(Generic[M]):
             kind.merge,
             self._references,
         )
-        self._report_unknown_fields(ctx, self._unknown_fields.of(key))
+        self._report_unheeded_fields(ctx, self._unknown_fields.of(key))
         try:
             outcome = self._step(ctx)
         finally:
@@ -136,14 +137,16 @@ class JobOwnerSync(Generic[M]):
                 phases.look(ctx.owner, clock.now(), is_told=True)
         return self._retry(ctx, outcome, self._waits.of(key))
 
-    def _report_unknown_fields(self, ctx: JobOwner[M], unknown: UnknownFields) -> None:
-        """Write the unknown fields of the spec into the status, if they have changed."""
+    def _report_unheeded_fields(self, ctx: JobOwner[M], unknown: UnknownFields) -> None:
+        """Write the unknown fields of the spec, and those without effect, into the status, if they have changed."""
         if ctx.owner.metadata.deletion_timestamp:
             return
         unknown.judge(ctx.owner, self._kind.model)
         status = ctx.status
         before: Sequence[Json] = status.get("conditions") or []
-        after = unknown.reported(ctx.owner, before, ctx.now, self._runtime.recorder)
+        recorder = self._runtime.recorder
+        after = unknown.reported(ctx.owner, before, ctx.now, recorder)
+        after = with_ignored_fields(ctx.owner, after, ctx.now, recorder)
         if after != before:
             with contextlib.suppress(*EXPECTED, RequeueError):  # the next sync writes it
                 ctx.write(status | {"conditions": list(after)})

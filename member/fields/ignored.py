@@ -1,6 +1,6 @@
 """Fields that a user has set without effect, in general or in this cluster. A pure function of a spec."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -12,8 +12,9 @@ from apis.identity import speaks_sql_tls, tls_enabled
 from apis.problem import Problem
 from apis.shared import Json, WorkloadSpec
 from apis.tidbcluster import TidbCluster
+from member.fields import backups
 from member.fields.declared import NO_EFFECT, REMOVE, NoEffect
-from member.fields.schema import ITEM, fields, last_fit
+from member.fields.schema import ITEM, fields, fields_of, last_fit
 from member.startscript import options
 
 
@@ -32,11 +33,14 @@ def _problem(field: str, value: object, why: NoEffect) -> Problem:
 
 def ignored_by(kind: str, spec: Json) -> list[Problem]:
     """Like `ignored`, for a kind without components, e.g. a TidbMonitor."""
+    in_vain = {**OF_KIND.get(kind, {}), **backups.without_effect(kind, spec)}
+    known = fields_of(kind)
     found = [
-        _problem(f"spec.{field}", value, why)
-        for path, why in OF_KIND.get(kind, {}).items()
+        _problem(f"spec.{field}", None if isinstance(value, dict) else value, why)
+        for path, why in in_vain.items()
+        if not _is_below(path, in_vain)
         for field, value in _written(spec, path)
-        if value
+        if value and value != known.get(path, {}).get("default")
     ]
     base_field, *image_fields = _IMAGES.get(kind, ("",))
     base = next((value for _, value in _written(spec, base_field)), "")
@@ -46,6 +50,12 @@ def ignored_by(kind: str, spec: Json) -> list[Problem]:
         for field, image in images_beside
         if image
     ]
+
+
+def _is_below(path: str, tables: Container[str]) -> bool:
+    """True if one of the tables on the way to a field is among `tables`."""
+    steps = path.split(".")
+    return any(".".join(steps[:end]) in tables for end in range(1, len(steps)))
 
 
 # Images

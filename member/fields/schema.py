@@ -6,7 +6,7 @@ from functools import cache
 from typing import TypeVar
 
 from apis.components import component_types
-from apis.crd import TIDB_CLUSTER, definition
+from apis.crd import KINDS, TIDB_CLUSTER, definition
 from kube.objects import Json
 
 ITEM = "[]"
@@ -21,10 +21,17 @@ def fields() -> Mapping[str, Json]:
 
     Trees of Kubernetes, such as `affinity`, are one field; of `requests`, the size of a data volume is one more.
     """
-    schema = definition(TIDB_CLUSTER)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    found = dict(leaves("", schema["properties"]["spec"]))
+    found = fields_of(TIDB_CLUSTER.name)
     sizes = (f"{row.name}.requests.storage" for row in component_types() if row.data_volume)
-    return found | {path: {"type": "string"} for path in sizes}
+    return {**found, **{path: {"type": "string"} for path in sizes}}
+
+
+@cache
+def fields_of(kind: str) -> Mapping[str, Json]:
+    """As `fields`, for a kind by its name, without the sizes of data volumes."""
+    found = next(each for each in KINDS if each.name == kind)
+    schema = definition(found)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return dict(leaves("", schema["properties"]["spec"]))
 
 
 def leaves(path: str, node: Json) -> Iterator[tuple[str, Json]]:

@@ -42,6 +42,9 @@ _VALUES: Sequence[Any] = (
     *({}, {"x": None}, {"x": 1}, {"name": []}, {"name": {"x": []}}, {"storage": [[]]}, {"a": {"b": {"c": [1]}}}),
 )
 
+_KEYS = ("some-key", "root", "password", "access_key", "secret_key", "credentials", "AZURE_STORAGE_KEY")
+"""The keys of the Secrets to which objects refer."""
+
 _BATCH = 50
 """The number of successive objects in one world."""
 
@@ -103,7 +106,8 @@ def _paths(tree: object, path: _Path = ()) -> Iterator[_Path]:
 class MutantWorld:
     """A sandbox with one cluster, to which the mutants refer, and an operator whose exceptions are recorded."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, given: Sequence[tuple[Resource, Json]] = ()) -> None:
+        """`given` are further objects that exist from the start."""
         self._clock = FakeClock()
         self._world = World(
             self._clock, SeededRandomness(seed), programs=PROGRAMS, commands=COMMANDS, crds=_definitions()
@@ -116,10 +120,11 @@ class MutantWorld:
         )
         self._admin.create(TIDB_CLUSTERS, CLUSTERS["tiny"]() | {"metadata": {"name": "tiny"}}, _NAMESPACE)
         for name in ("passwords", "some-secret", "s3-keys", "tidb-password"):
-            keys = {"some-key": "eA==", "root": "eA==", "password": "eA==", "access_key": "eA==", "secret_key": "eA=="}
-            self._admin.create(SECRETS, {"metadata": {"name": name}, "data": keys}, _NAMESPACE)
+            self._admin.create(SECRETS, {"metadata": {"name": name}, "data": dict.fromkeys(_KEYS, "eA==")}, _NAMESPACE)
         for name, key in (("prometheus", "prometheus-config"), ("rules", "rules.yml")):
             self._admin.create(CONFIG_MAPS, {"metadata": {"name": name}, "data": {key: "{}"}}, _NAMESPACE)
+        for resource, body in given:
+            self._admin.create(resource, body, _NAMESPACE)
         self._run(30.0)
 
     def judge(self, seed: int) -> Verdict:
@@ -147,12 +152,12 @@ class MutantWorld:
         return _verdict(seed, seen.get("status") or {})
 
     def outcome_of(
-        self, resource: Resource, spec: Json, kinds: Sequence[Resource], seconds: float
+        self, resource: Resource, spec: Json, kinds: Sequence[Resource], seconds: float, *, ends_within: float = 0.0
     ) -> tuple[list[Json], list[Json]] | str:
         """The result of an object with this spec: the objects that it owns or names, and its conditions; or the
         rejection.
 
-        The object's name is `NAME` throughout.
+        The object's name is `NAME` throughout. It is then deleted, and has `ends_within` seconds for its finalizers.
         """
         name = f"m{next(self._numbers):05}x"
         body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
@@ -165,6 +170,9 @@ class MutantWorld:
         own = [(kind, each) for kind, each in there if _belongs(each, name, made.metadata.uid)]
         status = self._admin.get(resource, name, _NAMESPACE).decode().get("status") or {}
         found = [each.decode() for _, each in own], list(status.get("conditions") or ())
+        if ends_within:
+            self._admin.delete(resource, name, _NAMESPACE)
+            self._run(ends_within)
         for kind, each in own:
             with suppress(NotFound):
                 self._admin.delete(kind, each.metadata.name, _where(kind))

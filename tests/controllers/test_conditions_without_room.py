@@ -9,13 +9,14 @@ from apis.crd import KINDS, definition
 from kube.objects import Json
 from kube.resources import (
     BACKUP_SCHEDULES,
+    COMPACT_BACKUPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     TIDB_DASHBOARDS,
     TIDB_MONITORS,
     TIDB_NG_MONITORINGS,
     Resource,
 )
-from tests.apis.backups import by_br
+from tests.apis.backups import S3, by_br
 from tests.controllers.simple_world import SimpleWorld
 from tests.definitions_of_v16 import definitions_of_v16
 
@@ -74,6 +75,20 @@ def test_it_is_told_where_it_belongs_soon_after_our_definitions_are_installed(wo
     assert world.status()["conditions"]
     world.resyncs()
     assert before == world.events()
+
+
+IGNORED: dict[Resource, Json] = {
+    BACKUP_SCHEDULES: {"compactInterval": "24h"},
+    COMPACT_BACKUPS: {"s3": S3, "br": {"cluster": "nobody", "db": "shop"}, "startTs": "1", "endTs": "2"},
+}
+
+
+@pytest.mark.parametrize("world", IGNORED, ids=lambda resource: resource.kind, indirect=True)
+def test_a_field_without_effect_is_one_event(world: SimpleWorld) -> None:
+    world.add(**VALID.get(world.resource, {}) | IGNORED[world.resource])
+    world.resyncs()
+    (told,) = (message for reason, message in world.events() if reason == "FieldsIgnored")
+    assert told.startswith(("spec.compactInterval: ", "spec.br.db: "))
 
 
 def test_a_schedule_that_can_not_be_read_is_one_event() -> None:

@@ -1,12 +1,15 @@
-"""Failed or waiting backups and restores of the cluster, and schedules that create none."""
+"""Backups and restores of the cluster that fail, wait or have fields without effect, and schedules that create none."""
 
 from collections.abc import Iterator
 from functools import partial
 
+from apis.problem import shown
 from cli.doctor.facts import Facts, name_of
 from cli.doctor.finding import Cause, Severity, Sign
 from kube.objects import Json, condition_of
-from kube.resources import BACKUP_SCHEDULES, BACKUPS, RESTORES, Resource
+from kube.resources import BACKUP_SCHEDULES, BACKUPS, COMPACT_BACKUPS, RESTORES, Resource
+from member.fields.backups import TEMPLATES
+from member.fields.ignored import ignored_by
 
 _FAILED = ("Failed", "Invalid")
 
@@ -39,10 +42,21 @@ def _waiting(facts: Facts) -> Iterator[Sign]:
                 yield Sign(f"{resource.kind} {name_of(each)}", message, "status.conditions[Waiting]", "True")
 
 
+def _ignored(facts: Facts) -> Iterator[Sign]:
+    for resource in (BACKUPS, RESTORES, BACKUP_SCHEDULES, COMPACT_BACKUPS):
+        for each in facts.all(resource):
+            spec = each.get("spec") or {}
+            parts = [spec, *(spec.get(name) or {} for name in TEMPLATES)]
+            is_mine = any(_is_of(facts, {"spec": part}) for part in parts)
+            for found in ignored_by(resource.kind, spec) if is_mine else ():
+                value = "" if found.value is None else shown(found.value)
+                yield Sign(f"{resource.kind} {name_of(each)}", found.message, found.field, value)
+
+
 def _paused(facts: Facts) -> Iterator[Sign]:
     for each in facts.all(BACKUP_SCHEDULES):
         spec = each.get("spec") or {}
-        templates = [{"spec": spec.get(name)} for name in ("backupTemplate", "logBackupTemplate")]
+        templates = [{"spec": spec.get(name)} for name in TEMPLATES]
         if spec.get("pause") and any(_is_of(facts, template) for template in templates):
             yield Sign(f"BackupSchedule {name_of(each)}", "makes no backups", "spec.pause", "true")
 
@@ -74,6 +88,13 @@ CAUSES = (
         "A BackupSchedule of the cluster is paused.",
         "Set `spec.pause: false`.",
         _paused,
+        Severity.WARNING,
+    ),
+    Cause(
+        "BackupFieldsIgnored",
+        "A field of a Backup, Restore, BackupSchedule or CompactBackup of the cluster has no effect.",
+        "Remove it, or write what the message says instead.",
+        _ignored,
         Severity.WARNING,
     ),
 )

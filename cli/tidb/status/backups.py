@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from apis.cluster import WITHOUT_EFFECT
 from apis.shared import Json
 from cli.tidb.status.report import Backup, Backups, Schedule
 from kube.objects import condition_of
@@ -19,6 +20,17 @@ def backups_of(namespace: str, cluster: str, backups: Iterable[Json], schedules:
     others = sorted((each for each in made if each not in good), key=lambda each: each.started)
     mine = (each for each in schedules if _is_of(each["spec"]["backupTemplate"] | _own_br(each), namespace, cluster))
     return Backups(last, others, sorted(map(_schedule, mine), key=lambda each: each.name))
+
+
+def without_effect(namespace: str, cluster: str, backups: Iterable[Json], schedules: Iterable[Json]) -> Iterator[str]:
+    """Sentences about ineffective settings of the Backups and schedules of this cluster."""
+    mine = [("Backup", each) for each in backups if _is_of(each["spec"], namespace, cluster)]
+    own = (each for each in schedules if _is_of(each["spec"]["backupTemplate"] | _own_br(each), namespace, cluster))
+    mine += (("BackupSchedule", each) for each in own)
+    for kind, each in mine:
+        for condition in (each.get("status") or {}).get("conditions") or ():
+            if condition.get("type") in WITHOUT_EFFECT and condition.get("status") == "True":
+                yield f"{kind} {each['metadata']['name']}: {condition.get('message')}"
 
 
 def _own_br(schedule: Json) -> Json:

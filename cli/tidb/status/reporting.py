@@ -12,7 +12,7 @@ from apis.shared import ComponentStatus
 from cli.tidb.clusters import Found
 from cli.tidb.pods import ClusterPod
 from cli.tidb.status import report
-from cli.tidb.status.backups import backups_of
+from cli.tidb.status.backups import backups_of, without_effect
 from cli.tidb.status.facts import Facts
 from cli.tidb.status.members import failures, members
 from cli.tidb.status.report import Report, Summary
@@ -60,7 +60,10 @@ def report_of(facts: Facts) -> Report:
         pods=list(_pods(cluster, facts.pods, statuses)),
         failures=[each for name, status in statuses.items() for each in failures(status, name)],
         volumes=[each for name, status in statuses.items() for each in _volumes(name, status)],
-        without_effect=[each.message for each in cluster.status.conditions if _is_unheeded(each)],
+        without_effect=[
+            *(each.message for each in cluster.status.conditions if _is_unheeded(each)),
+            *without_effect(meta.namespace, meta.name, facts.backups, facts.schedules),
+        ],
         certificates=_certificates(cluster),
         backups=backups_of(meta.namespace, meta.name, facts.backups, facts.schedules),
         monitors=[_monitor(each) for each in facts.monitors if _is_monitored_by(found, each)],

@@ -16,6 +16,7 @@ from kube.objects import Json
 from kube.resources import (
     BACKUP_SCHEDULES,
     BACKUPS,
+    COMPACT_BACKUPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     EVENTS,
     LEASES,
@@ -69,6 +70,7 @@ def facts(status: Json | None = None, spec: Json | None = None, **listed: Any) -
 _RESOURCES: tuple[Resource, ...] = (
     BACKUP_SCHEDULES,
     BACKUPS,
+    COMPACT_BACKUPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     EVENTS,
     LEASES,
@@ -677,6 +679,25 @@ def test_reports_a_waiting_backup(resource: str, status: str, expected: set[str]
 def test_reports_a_paused_schedule() -> None:
     schedule = {"metadata": {"name": "s"}, "spec": {"pause": True, "backupTemplate": {"br": {"cluster": "basic"}}}}
     assert {"SchedulePaused"} == found(facts(backupschedules=[schedule])).keys()
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec"),
+    [
+        ("backups", {"br": {"cluster": "basic"}, "storageSize": "1Gi"}),
+        ("restores", {"br": {"cluster": "basic"}, "storageSize": "1Gi"}),
+        ("backupschedules", {"backupTemplate": {"br": {"cluster": "basic"}}, "storageSize": "1Gi"}),
+        ("compactbackups", {"br": {"cluster": "basic", "db": "shop"}}),
+    ],
+)
+@pytest.mark.rule("13.2")
+def test_reports_fields_of_backups_without_effect(resource: str, spec: Json) -> None:
+    listed: dict[str, Any] = {resource: [{"metadata": {"name": "b"}, "spec": spec}]}
+    findings = found(facts(**listed))
+    assert {"BackupFieldsIgnored"} == findings.keys()
+    assert findings["BackupFieldsIgnored"].field == (
+        "spec.br.db" if resource == "compactbackups" else "spec.storageSize"
+    )
 
 
 @pytest.mark.rule("13.1")

@@ -305,6 +305,16 @@ def test_lists_settings_without_effect_until_they_are_corrected() -> None:
     assert [] == report_of(facts(cluster(status={"conditions": [corrected]}))).without_effect
 
 
+def test_lists_settings_without_effect_of_backups_and_schedules() -> None:
+    told = condition("FieldsIgnored", "FieldsIgnored", "spec.storageSize has no effect") | {"status": "True"}
+    mine, other = backup("mine", "Complete"), backup("other", "Complete", br={"cluster": "other"})
+    nightly = {"metadata": {"name": "nightly"}, "spec": {"schedule": "", "backupTemplate": mine["spec"]}, "status": {}}
+    for each in (mine, other, nightly):
+        each["status"]["conditions"] = [told]
+    shown = report_of(facts(cluster(), backups=[mine, other], schedules=[nightly])).without_effect
+    assert [f"{name}: spec.storageSize has no effect" for name in ("Backup mine", "BackupSchedule nightly")] == shown
+
+
 def backup(name: str, phase: str, completed: str = "", **spec: object) -> Json:
     status = {"phase": phase, "timeStarted": LONG_AGO, "timeCompleted": completed, "conditions": []}
     return {
