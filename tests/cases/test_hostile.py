@@ -65,7 +65,7 @@ def _scripts(body: Json) -> list[str]:
         return []
 
 
-_PROGRAMS = (
+PROGRAMS = (
     *("exit_hang", "k8s_133810_410_loop", "metric_race", "slow_loris_watch", "stuck_handler"),
     "watchlist_no_end_bookmark",
 )
@@ -74,7 +74,7 @@ _PROGRAMS = (
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@pytest.mark.parametrize("program", _PROGRAMS)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_the_program_that_showed_a_fault_of_informers_finds_it_gone(program: str) -> None:
     path = shared_file("cases", "informers", f"{program}.py")
     environ = os.environ | {"PYTHONPATH": f"{_ROOT}{os.pathsep}{path.parent}", "PYTHONDONTWRITEBYTECODE": "1"}
