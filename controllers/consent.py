@@ -1,6 +1,7 @@
 """Permission of references into other namespaces, and the cleanup after a grant is withdrawn.
 
-The operator marks each object that it creates because of a grant, and deletes the object when the grant is withdrawn.
+The operator marks each object that it creates because of a grant, and deletes the object when the grant is withdrawn
+or the reference is gone.
 An object without a mark was created by v1.6, or while the administrator permitted every reference: it stays unchanged,
 and the operator stops reading the other namespace (docs/adr/0013-references-need-consent.md).
 """
@@ -43,11 +44,16 @@ def not_allowed(ctx: Reconcile[Any], resource: Resource, namespace: str, name: s
     return Waiting("ReferenceNotAllowed", how_to_consent(ctx.namespace, resource.kind, namespace, name), LOOK_AGAIN)
 
 
+def granted_name(kind: str, namespace: str, name: str) -> str:
+    """The name of a target in the annotation."""
+    return f"{kind} {namespace}/{name}"
+
+
 def granted_by(ctx: Reconcile[Any], cluster: TidbCluster) -> list[str]:
     """The name of `cluster` for `marked`, in a list; an empty list if the reference does not depend on a grant."""
     meta = cluster.metadata
     permitted = permission(ctx, cluster, meta.namespace)
-    return [f"{cluster.kind} {meta.namespace}/{meta.name}"] if permitted is Permission.GRANTED else []
+    return [granted_name(cluster.kind, meta.namespace, meta.name)] if permitted is Permission.GRANTED else []
 
 
 def marked(desired: Json, targets: Iterable[str]) -> Json:
@@ -75,18 +81,22 @@ def apply_data(ctx: Reconcile[Any], resource: Resource, desired: Json, granted: 
     ctx.apply(resource, marked(desired, granted), applied=before)
 
 
-def withdraw(ctx: Reconcile[Any], resources: Iterable[Resource]) -> None:
-    """Delete the owner's marked objects, because the grant is withdrawn.
+def withdraw(ctx: Reconcile[Any], resources: Iterable[Resource], named: str = "") -> None:
+    """Delete the owner's objects that grants of other targets than `named` brought.
 
-    Raises Conflict, other ApiErrors, TransportError.
+    Without `named`, all marked objects go, because the grant is withdrawn. Raises Conflict, other ApiErrors,
+    TransportError.
     """
     client = ctx.owned.runtime.client
 
     def may_go(live: Object) -> bool:
-        return ctx.controls(live) and bool(marks(live))
+        return ctx.controls(live) and bool(marks(live) - {named})
 
     for resource in resources:
         for cached in ctx.lister(resource).list(ctx.namespace):
             if may_go(cached) and delete_if(client, resource, cached.metadata.name, ctx.namespace, may_go):
-                what = f"delete {resource.kind} {cached.metadata.name}: the reference it was made for is not allowed"
+                why = (
+                    "the reference it was made for is gone" if named else "the reference it was made for is not allowed"
+                )
+                what = f"delete {resource.kind} {cached.metadata.name}: {why}"
                 ctx.owned.runtime.recorder.event(ctx.owner, NORMAL, "ConsentWithdrawn", what)

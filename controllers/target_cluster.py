@@ -9,7 +9,7 @@ from apis.defaulting import with_defaults
 from apis.problem import InvalidField
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
-from controllers.consent import not_allowed, permission, withdraw
+from controllers.consent import granted_name, not_allowed, permission, withdraw
 from controllers.simple_kind import Reconcile
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS, Resource
@@ -64,9 +64,12 @@ def listed_cluster(
 ) -> TidbCluster | Waiting:
     """The one TidbCluster of `spec.clusters`; a wait if it is not available or has no PD.
 
-    Deletes the owner's objects of the resources `made` if the cluster does not consent. Raises as `referred`.
+    Deletes the owner's objects of the resources `made` that the consent of another cluster brought, and all of them if
+    the cluster does not consent. Raises as `withdraw` and `referred`.
     """
     name, namespace = references[0].name, references[0].namespace or ctx.namespace
+    # the other cluster may withdraw its consent while this one cannot be served
+    withdraw(ctx, made, named=granted_name(TIDB_CLUSTERS.kind, namespace, name))
     target = ctx.referred(TIDB_CLUSTERS, namespace, name)
     if permission(ctx, target, namespace) is Permission.NONE:
         withdraw(ctx, made)

@@ -24,6 +24,7 @@ from simulate.invariants.facts import status_of
 from simulate.invariants.losses import lacking
 from simulate.invariants.reporting import unserved
 from simulate.judge.alerts import Recorded
+from simulate.judge.cross_references import CrossReferenceJudge
 from simulate.judge.end_state import Leaves, end_state
 from simulate.judge.judge import Invariants, Neighbourhood, Violation
 from simulate.judge.outages import OutageJudge
@@ -44,6 +45,8 @@ _READS_AT_MOST = 5
 """Additional allowed reads beside one of each member (I40)."""
 _READS_OF_OTHERS = {DM_CLUSTERS: 3, TIDB_MONITORS: 5}
 """Reads from a DMCluster's masters (leader and members), and from PD about a monitor's address."""
+_READS_ACROSS = 12
+"""Reads for an object that refers to another namespace: every ten seconds, of targets that no informer watches."""
 _CLUSTERS = frozenset(map(str, (TIDB_CLUSTERS, DM_CLUSTERS)))
 _OURS = frozenset(map(str, (TIDB_CLUSTERS, *OTHER_KINDS)))
 """Kinds whose status may change."""
@@ -127,6 +130,9 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     if plan.world == "empty":
         engine.start_operator()
         _create(engine, plan)
+    across = CrossReferenceJudge(engine.world, judge.state, plan.across) if plan.across else None
+    if across and plan.across and plan.across.serves_from:
+        engine.later(plan.across.serves_from, across.note_pods)
     rested_at = None
     reads_per_hour = 0.0
     alerts = None
@@ -144,6 +150,8 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
             judge.report("O10", what)
         judge.end()
         reads_per_hour = _resync(engine, judges, plan)
+        for what in across.wrong() if across else ():
+            judge.report("consent", what)
     except NeverSettles as error:
         judge.report("O7", f"no rest: {error}")
     finally:
@@ -204,10 +212,11 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
     """Ten more resyncs without writes (O3) and with few reads (O9, I40); returns live reads per hour."""
     written, read, idle = len(engine.calls), engine.reads, _all_at_rest(engine, plan)
     judge = judges[0]
+    across = _READS_ACROSS if plan.across else 0
     for _ in range(_RESYNCS):
         before = engine.reads
         engine.run(RESYNC)
-        most = sum(
+        most = across + sum(
             _READS_AT_MOST
             + _reads_of_others(each.state)
             + _asks_who_answers(each.state)
@@ -224,7 +233,7 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
             continue
         if idle or each.target.resource not in _CLUSTERS:
             judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
-    read, budget = engine.reads - read, _RESYNCS * sum(_reads_of_a_reconcile(each.state) for each in judges)
+    read, budget = engine.reads - read, _RESYNCS * (across + sum(_reads_of_a_reconcile(each.state) for each in judges))
     if idle and read > budget * _MARGIN:
         judge.report("O9", f"{read} live reads in {_RESYNCS} idle resyncs, the budget is {budget}")
     return read * 3600 / (_RESYNCS * RESYNC)

@@ -73,11 +73,11 @@ class Earlier:
         return found
 
 
-def certificate_files(mark: str) -> list[str]:
-    """The files that a target brings, as marks name it, `Kind namespace/name`."""
+def certificate_files(mark: str) -> str:
+    """How the files begin that a target brings; marks name it, `Kind namespace/name`."""
     kind, _, key = mark.partition(" ")
     namespace, _, name = key.partition("/")
-    return [asset(namespace, client_secret_of(kind, name), each) for each in CERTIFICATE_KEYS]
+    return asset(namespace, client_secret_of(kind, name), "")
 
 
 def _data(ctx: Reconcile[TidbMonitor], found: Object | None) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from apis.problem import InvalidField
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import labels_selected_by
-from controllers.consent import apply_data, marks, permission
+from controllers.consent import apply_data, granted_name, marks, permission
 from controllers.simple_kind import Reconcile
 from controllers.target_cluster import CERTIFICATE_KEYS, find_cluster, where_seen
 from controllers.tidbmonitor import provisions, rights
@@ -35,6 +35,7 @@ from member.monitor.inputs import (
     first_dm_of,
     first_in_pods,
     first_of,
+    namespace_of_asset,
 )
 from member.monitor.naming import assets_name, monitor_name
 from member.naming import cluster_client_secret
@@ -114,7 +115,7 @@ class _Found:
 
     def may_refer(self, resource: Resource, target: Object | None, namespace: str, name: str) -> bool:
         """True if the monitor may refer to an object. Notes grants and refusals."""
-        permitted, key = permission(self.ctx, target, namespace), f"{resource.kind} {namespace}/{name}"
+        permitted, key = permission(self.ctx, target, namespace), granted_name(resource.kind, namespace, name)
         if permitted is Permission.NONE:
             self.refused[key] = how_to_consent(self.ctx.namespace, resource.kind, namespace, name)
         if permitted is Permission.GRANTED:
@@ -139,11 +140,13 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
     try:
         inputs = _inputs(found)
     except Missing as error:
-        _remove_withdrawn(found)
+        _remove_stale_certificates(found)
         return Waiting(error.reason, str(error), _LOOK_AGAIN)
     named = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
     # what was monitored by a consent that has been withdrawn must go, even if nothing else is monitored
     ctx.found = inputs if named or found.marks else None
+    if ctx.found is None:
+        _remove_stale_certificates(found)
     refused = [*refused_rights, *filter(None, found.refused.values())]
     if refused:
         return Waiting("ReferenceNotAllowed", _listed([*refused, *found.absent]), _LOOK_AGAIN)
@@ -160,16 +163,30 @@ def _listed(sentences: Sequence[str]) -> str:
     return "; ".join([*sentences[:_MOST], *more])
 
 
-def _remove_withdrawn(found: _Found) -> None:
-    """Remove the certificates of clusters that have withdrawn their consent: whatever else is missing, they go.
+def _remove_stale_certificates(found: _Found) -> None:
+    """Remove the certificates of clusters that have withdrawn their consent, and of other namespaces' clusters that the
+    monitor no longer names: whatever else is missing, they go.
 
     Raises as `Reconcile.apply`.
     """
-    stale = {file for key in found.marks & found.refused.keys() for file in certificate_files(key)}
-    if not stale or stale.isdisjoint(found.earlier.assets):
-        return
-    kept = {file: value for file, value in found.earlier.assets.items() if file not in stale}
-    apply_data(found.ctx, SECRETS, {"metadata": {"name": assets_name(found.ctx.model)}, "data": kept}, ())
+    withdrawn = tuple(map(certificate_files, found.marks & found.refused.keys()))
+    named = tuple(map(certificate_files, _named_clusters(found.ctx)))
+    foreign = (file for file in found.earlier.assets if namespace_of_asset(file) not in ("", found.ctx.namespace))
+    stale = {file for file in foreign if file.startswith(withdrawn) or not file.startswith(named)}
+    if stale:
+        kept = {file: value for file, value in found.earlier.assets.items() if file not in stale}
+        apply_data(found.ctx, SECRETS, {"metadata": {"name": assets_name(found.ctx.model)}, "data": kept}, ())
+
+
+def _named_clusters(ctx: Reconcile[TidbMonitor]) -> Iterator[str]:
+    """The clusters that the monitor names or selects, as marks name them."""
+    spec = ctx.model.spec
+    for each in spec.clusters:
+        yield granted_name(TIDB_CLUSTERS.kind, each.namespace, each.name)
+    for each in spec.dm.clusters if spec.dm else ():
+        yield granted_name(DM_CLUSTERS.kind, each.namespace, each.name)
+    for selected in selected_clusters(ctx):
+        yield granted_name(TIDB_CLUSTERS.kind, selected.metadata.namespace, selected.metadata.name)
 
 
 def _inputs(found: _Found) -> Inputs:
@@ -212,7 +229,7 @@ def _clusters(found: _Found) -> Iterator[TidbCluster | Target | None]:
         if (prefix := f"{meta.namespace}-{meta.name}") not in jobs:
             jobs.add(prefix)
             yield _cluster(found, TidbClusterRef(namespace=meta.namespace, name=meta.name))
-            if (key := f"{TIDB_CLUSTERS.kind} {meta.namespace}/{meta.name}") in found.refused:
+            if (key := granted_name(TIDB_CLUSTERS.kind, meta.namespace, meta.name)) in found.refused:
                 # a condition must not reveal the clusters of other namespaces
                 found.refused[key] = ""
 
@@ -318,7 +335,7 @@ def _given_config(found: _Found) -> str | None:
     namespace = reference.namespace or found.ctx.namespace
     target = found.find(CONFIG_MAPS, namespace, reference.name) if namespace != found.ctx.namespace else None
     if not found.may_refer(CONFIG_MAPS, target, namespace, reference.name):
-        return _refused_config(found, f"{CONFIG_MAPS.kind} {namespace}/{reference.name}")
+        return _refused_config(found, granted_name(CONFIG_MAPS.kind, namespace, reference.name))
     return found.value(CONFIG_MAPS, namespace, reference.name, _GIVEN_CONFIG, "the configuration of Prometheus")
 
 

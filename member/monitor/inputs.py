@@ -83,6 +83,12 @@ def asset(namespace: str, name: str, key: str, kind: str = "secret") -> str:
     return f"{kind}_{namespace}_{name}_{key}"
 
 
+def namespace_of_asset(file: str) -> str:
+    """The namespace of the Secret or ConfigMap that a file comes from; empty for a name of another form."""
+    _, namespace, *names = [*file.split("_"), ""]
+    return namespace if names else ""
+
+
 def asset_path(namespace: str, name: str, key: str, kind: str = "secret") -> str:
     """The path of an asset in Prometheus' container."""
     return f"{ASSETS}/{asset(namespace, name, key, kind)}"

@@ -437,12 +437,16 @@ class Engine:
     def apply(self, cluster: Json, namespace: str = NAMESPACE) -> None:
         """Create a TidbCluster and its missing prerequisites: namespace, certificates."""
         self.note("user", f"creates {cluster['metadata']['name']}")
-        if namespace != NAMESPACE and self.admin.find(NAMESPACES, namespace) is None:
-            self.admin.create(NAMESPACES, {"metadata": {"name": namespace}})
+        self.require_namespace(namespace)
         for secret in secrets(cluster, namespace):
             if self.admin.find(SECRETS, secret["metadata"]["name"], namespace) is None:
                 self.admin.create(SECRETS, secret, namespace)
         self.admin.create(TIDB_CLUSTERS, cluster, namespace)
+
+    def require_namespace(self, name: str) -> None:
+        """Create a namespace if it does not exist."""
+        if name != NAMESPACE and self.admin.find(NAMESPACES, name) is None:
+            self.admin.create(NAMESPACES, {"metadata": {"name": name}})
 
     def cluster(self, key: str = KEY) -> Json:
         """The TidbCluster `namespace/name`. Raises NotFound."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from apis.consent import parse_policy
 from kube.errors import ApiError, Invalid, NotFound
 from kube.objects import Json
 from kube.resources import SECRETS, TIDB_CLUSTERS
@@ -14,7 +16,7 @@ from ports.transport import TransportError
 from simulate.engine import plan
 from simulate.engine.caches import Cache
 from simulate.engine.certificates import secrets
-from simulate.engine.hands import Hands, key_of, named, namespace_of
+from simulate.engine.hands import Hands, key_of, named
 from simulate.engine.request_faults import ByWrite
 from simulate.engine.rivals import Rival
 from simulate.engine.state import State
@@ -113,8 +115,8 @@ class Events:
                 self._waiting.append(event)
                 if len(self._waiting) == 1:
                     self._edit_in_order()
-            case plan.Crash():
-                self._restart(event.seconds, None)
+            case plan.Crash() | plan.Permits():
+                self._begin_anew(event)
             case plan.Trouble():
                 self._engine.trouble(event)
             case plan.Stale() | plan.Hidden() | plan.Emptied():
@@ -165,20 +167,27 @@ class Events:
             {"metadata": {"annotations": edit.annotations}} if edit.annotations else {}
         )
         namespace, _, cluster = (edit.neighbour or KEY).partition("/")
+        namespace = edit.namespace or namespace
         resource, name = named(edit.target) if edit.target else (TIDB_CLUSTERS, cluster)
         try:
             if patch:
                 self._engine.admin.patch(resource, name, namespace if resource.namespaced else "", patch)
             if edit.body:
                 body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
-                self._engine.admin.create(resource, body | edit.body, namespace_of(resource))
+                self._engine.require_namespace(namespace)
+                self._engine.admin.create(resource, body | edit.body, namespace if resource.namespaced else "")
             if edit.delete:
                 resource, name = named(edit.delete)
-                self._engine.admin.delete(resource, name, namespace_of(resource))
+                self._engine.admin.delete(resource, name, namespace if resource.namespaced else "")
             if edit.create:
                 self._engine.apply(CLUSTERS[edit.create]())
         except NotFound:
             self._engine.note("user", f"finds no {resource} {name}")
+
+    def _begin_anew(self, event: plan.Crash | plan.Permits) -> None:
+        if isinstance(event, plan.Permits):
+            self._engine.settings = replace(self._engine.settings, references=parse_policy(event.flag))
+        self._restart(event.seconds, None)
 
     def _restart(self, after: float, at: int | None) -> None:
         self._engine.stop_operator()

@@ -61,8 +61,9 @@ class Edit(_Triggered, frozen=True, kw_only=True):
     """A user's edit (FP10): merge into the spec or annotations of the cluster, delete an object, or create one.
 
     `target` is the object if it is not the cluster; it and `delete` are `plural.group/name`, e.g. `pods/basic-tikv-0`.
-    With a `body`, `target` is created. `create` is a cluster of `simulate.engine.worlds` by name: the deleted one
-    again. `neighbour` is another cluster of the plan whose spec or annotations are changed.
+    With a `body`, `target` is created. `target` and `delete` are in `namespace`, by default the cluster's.
+    `create` is a cluster of `simulate.engine.worlds` by name: the deleted one again. `neighbour` is another cluster of
+    the plan whose spec or annotations are changed.
     """
 
     spec: Json = msgspec.field(default_factory=dict)
@@ -70,6 +71,7 @@ class Edit(_Triggered, frozen=True, kw_only=True):
     target: str = ""
     body: Json = msgspec.field(default_factory=dict)
     delete: str = ""
+    namespace: str = ""
     create: str = ""
     neighbour: str = ""
 
@@ -82,6 +84,13 @@ class Edit(_Triggered, frozen=True, kw_only=True):
 class Crash(_Triggered, frozen=True, kw_only=True, tag="crash", tag_field="fault"):
     """The operator's process ends; a new one starts `seconds` later (FP1)."""
 
+    seconds: float = 1.0
+
+
+class Permits(_Triggered, frozen=True, kw_only=True, tag="permits", tag_field="fault"):
+    """The administrator restarts the operator with another value of `-cross-namespace-references` (FP10)."""
+
+    flag: str
     seconds: float = 1.0
 
 
@@ -213,6 +222,7 @@ class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault
 
 Fault: TypeAlias = (
     Crash
+    | Permits
     | Refused
     | Denied
     | Lost
@@ -270,6 +280,21 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     secret: str = ""
 
 
+class CrossReference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How an object of another namespace that refers into the cluster's must end.
+
+    `source` is the object, `plural.group/name` in `namespace`. `shows`: objects of its namespace hold a certificate or
+    a configuration of the cluster's namespace; None allows both. `waits`: its status names the way to a permission.
+    `serves_from`: the seconds from which its pods must run on, none replaced; 0 disables the check.
+    """
+
+    source: str
+    namespace: str
+    shows: bool | None
+    waits: bool
+    serves_from: float = 0.0
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One plan; the module describes its form.
 
@@ -290,6 +315,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `resyncs`: informers resync; otherwise only events and timers requeue an object.
     `serves_at`: seconds at which the clusters must be Ready with all their objects; 0 disables the check.
     `outage`: what surfaces must show meanwhile (`simulate.judge.outages`).
+    `across`: the end of an object that refers into the cluster's namespace (`simulate.judge.cross_references`).
     """
 
     name: str
@@ -313,6 +339,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     resyncs: bool = True
     serves_at: float = 0.0
     outage: Outage | None = None
+    across: CrossReference | None = None
 
     @property
     def ends_done(self) -> bool:

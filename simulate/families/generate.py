@@ -12,6 +12,7 @@ from simulate.engine.plan import InvalidPlan, Plan
 from simulate.families import (
     backup_faults,
     clocks,
+    consents,
     crossed_mistakes,
     dm_seeds,
     fields,
@@ -72,6 +73,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 FAMILIES: Mapping[str, Family] = by_name(
     backup_faults.FAMILY,
     clocks.FAMILY,
+    consents.FAMILY,
     crossed_mistakes.FAMILY,
     dm_seeds.FAMILY,
     fields.FAMILY,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kube.resources import BACKUPS, CONFIG_MAPS, JOBS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
+from kube.resources import BACKUPS, CONFIG_MAPS, DM_CLUSTERS, JOBS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
 from tests.controllers.simple_faults import faulty_runs
 from tests.controllers.simple_world import SimpleWorld
 from tests.controllers.tidbmonitor.monitors import CONTAINERS
@@ -254,6 +254,29 @@ def test_a_certificate_goes_with_the_reference(world: TwoNamespaces, case: Case)
     assert [] != world.leaks()
     world.change(clusters=[{"name": "own"}])
     world.resyncs(1)
+    assert [] == world.leaks()
+
+
+@of_each(*COPYING[:2], *DASHBOARDS)
+def test_a_certificate_goes_with_the_reference_even_if_the_next_cluster_is_missing(
+    world: TwoNamespaces, case: Case
+) -> None:
+    world.refer(case)
+    world.consent(case)
+    assert [] != world.leaks()
+    missing = [{"name": "missing"}]
+    world.change(**({"dm": {"clusters": missing}} if case.target == DM_CLUSTERS else {"clusters": missing}))
+    assert [] == world.leaks()
+
+
+@of_each(*MONITORS[:2])
+def test_a_certificate_of_v16_goes_with_the_reference(world: TwoNamespaces, case: Case) -> None:
+    world.permit("allow")
+    world.refer(case)
+    world.permit("consent")
+    assert [] != world.leaks()
+    missing = [{"name": "missing"}]
+    world.change(**({"dm": {"clusters": missing}} if case.target == DM_CLUSTERS else {"clusters": missing}))
     assert [] == world.leaks()
 
 
