@@ -6,7 +6,7 @@
     config, toml  a component's configuration as tables, and as byte-stable text
     ordinals      how many pods, and which
     predicates    what a status says: ready, available, upgrading
-    validation    what can't work, and what may not change any more
+    validation    what can't work, and what can no longer change
     crd           the CustomResourceDefinitions, generated from the models
 
 Nothing here waits, writes or asks: pure functions of the objects they are given.

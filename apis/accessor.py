@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class AbsentComponent(LookupError):
-    """Raised when a cluster's spec does not have the component that is asked for."""
+    """Raised when a cluster's spec lacks the requested component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Component:
 
     @property
     def workload(self) -> WorkloadSpec:
-        """The spec, as that of a component with replicas. Raises TypeError for Discovery."""
+        """The spec of a component with replicas. Raises TypeError for Discovery."""
         if not isinstance(self.spec, WorkloadSpec):
             raise TypeError(f"{self.name} has no replicas of its own")
         return self.spec

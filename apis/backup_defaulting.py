@@ -1,6 +1,6 @@
 """Defaults of a Backup or Restore, in memory only (defaults-and-validation.md 2.4, backup.md 3.1).
 
-Most defaults are in the models, so that they apply even if the API server has filled in nothing, e.g. those of
+Most defaults are in the models, so that they apply even if the API server has filled in nothing, e.g. the defaults of
 `backoffRetryPolicy`, without which nothing would be retried (3.7).
 """
 

@@ -32,7 +32,7 @@ class BackupScheduleSpec(StorageProvider, kw_only=True):
 
 
 class BackupScheduleCondition(Model, kw_only=True):
-    """An entry of `status.conditions`, which are ours: v1.6 tells nowhere why no backup is made."""
+    """An entry of `status.conditions`, which v1.6 does not have."""
 
     type: str
     status: str
@@ -56,7 +56,7 @@ class BackupScheduleStatus(Model, kw_only=True):
 
 
 class BackupSchedule(Model, kw_only=True):
-    """Backups made again and again, by the clock; old ones are deleted."""
+    """Backups at the times of a cron schedule, and the deletion of old ones."""
 
     api_version: str = "pingcap.com/v1alpha1"
     kind: str = "BackupSchedule"

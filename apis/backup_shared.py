@@ -77,7 +77,7 @@ class Progress(Model, kw_only=True):
 
 
 class BROperation(Model, kw_only=True):
-    """A run of BR, as its log tells."""
+    """The progress of a run of BR, read from its log."""
 
     operation_id: str = field(name="operationID", default="")
     started_at: Time | None = None

@@ -29,7 +29,7 @@ class CleanOption(Model, kw_only=True):
 
 
 class BackoffRetryPolicy(Model, kw_only=True):
-    """When the Job of a snapshot backup is made again after it failed (backup.md 3.7)."""
+    """When the Job of a failed snapshot backup is recreated (backup.md 3.7)."""
 
     min_retry_duration: Annotated[str, crd_default("300s")] = "300s"
     max_retry_times: Annotated[int, crd_default(2)] = 2
@@ -37,7 +37,7 @@ class BackoffRetryPolicy(Model, kw_only=True):
 
 
 class BackupSpec(ArchiveSpec, kw_only=True):
-    """What to save, where to, and what becomes of it when the Backup is deleted."""
+    """What to save, where to save it, and what happens to the files when the Backup is deleted."""
 
     from_: TiDBAccessConfig | None = field(name="from", default=None)
     backup_mode: Annotated[str, crd_default("snapshot")] = "snapshot"
@@ -86,7 +86,7 @@ class LogSubCommandStatus(Model, kw_only=True):
 
 
 class BackoffRetryRecord(Model, kw_only=True):
-    """A failure of the Job, and when it was made again (backup.md 3.7)."""
+    """A failure of the Job, and when the Job was recreated (backup.md 3.7)."""
 
     retry_num: int = 0
     detect_failed_at: Time | None = None

@@ -6,7 +6,7 @@ REMOVED_IN = "v8.4.0"
 
 
 def is_gone(version: str) -> bool:
-    """True if a version is known to be without; of one that is no number nobody knows."""
+    """True if a version is known to have no binlogs; False if it cannot be parsed."""
     return images.order(version) != images.NEWEST and images.at_least(version, REMOVED_IN)
 
 

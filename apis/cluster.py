@@ -118,8 +118,8 @@ class ClusterStatus(Model, kw_only=True):
 class Cluster(Model, kw_only=True):
     """A cluster: what the user wants, and what the operator last saw.
 
-    `LABELLED_NAME` is the label `app.kubernetes.io/name` of all that is made for it. `HAS_INSTANCE_LABEL`: its own
-    label `app.kubernetes.io/instance` names that of its objects.
+    `LABELLED_NAME` is the label `app.kubernetes.io/name` of its objects. `HAS_INSTANCE_LABEL`: the cluster's own label
+    `app.kubernetes.io/instance` overrides the instance label of its objects.
     """
 
     LABELLED_NAME: ClassVar[str] = "tidb-cluster"

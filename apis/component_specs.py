@@ -152,7 +152,7 @@ class TiDBInitializer(Model, kw_only=True):
 
 
 class CustomizedStartupProbe(Model, kw_only=True):
-    """`spec.tidb.customizedStartupProbe`: a binary, copied from an image, that tells when TiDB has started."""
+    """`spec.tidb.customizedStartupProbe`: a binary from an image that checks whether TiDB has started."""
 
     image: str
     binary_name: str

@@ -34,7 +34,7 @@ class PDFailureMember(Model, kw_only=True):
 
 
 class PDStatus(SyncedStatus, kw_only=True):
-    """`status.pd`: members by name; those of another cluster that share this PD are peers."""
+    """`status.pd`: members by name; members of another cluster that share this PD are peers."""
 
     members: dict[str, PDMember] = {}
     peer_members: dict[str, PDMember] = {}
@@ -103,7 +103,7 @@ class EvictLeaderStatus(Model, kw_only=True):
 
 
 class TiKVStatus(SyncedStatus, kw_only=True):
-    """`status.tikv`: stores by id; those of another cluster on the same PD are peers."""
+    """`status.tikv`: stores by id; stores of another cluster on the same PD are peers."""
 
     boot_strapped: bool = False
     stores: dict[str, TiKVStore] = {}
@@ -138,7 +138,7 @@ class TiKVStatus(SyncedStatus, kw_only=True):
 
 
 class TiDBMember(Model, kw_only=True):
-    """A value of `status.tidb.members`: a server as its status port last told."""
+    """A value of `status.tidb.members`: a server as its status port last reported it."""
 
     name: str
     health: bool
@@ -239,7 +239,7 @@ StoresStatus: TypeAlias = TiKVStatus | TiFlashStatus
 
 
 class TiProxyMember(Model, kw_only=True):
-    """A value of `status.tiproxy.members`: a proxy as its API last told."""
+    """A value of `status.tiproxy.members`: a proxy as its API last reported it."""
 
     name: str
     health: bool

@@ -35,7 +35,7 @@ DM_CLUSTER = "DMCluster"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the spec of a component stands in that of the cluster, which is of the kind that has it.
+    """Where the spec of a component is within the spec of a cluster of its kind.
 
     `section` finds it, None when it is absent; `replaced` puts one in its place, and adds it when it is absent; `tree`
     is the spec of a cluster that has nothing but this, as JSON.
@@ -48,11 +48,9 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What becomes of the volume claims of a component.
-
-    `hold_data`: they hold what nobody else has. `labelled`: they get the ids of the data plane (lifecycle.md 11.4).
-    `reclaim_policy`: their volumes get that of the spec (11.3). `deferred`: a scale-in leaves them behind (8.9, 11.2).
-    """
+    """What happens to the volume claims of a component. `hold_data`: they hold the only copy of some data. `labelled`:
+    they get the ids of the data plane (lifecycle.md 11.4). `reclaim_policy`: their volumes get the policy of the spec
+    (11.3). `deferred`: a scale-in keeps them (8.9, 11.2)."""
 
     hold_data: bool = False
     labelled: bool = False
@@ -73,7 +71,7 @@ class Unready:
 class Outage:
     """What conditions and events say while none of a component serves (`member.availability`).
 
-    `effect` is what stops meanwhile and what goes on, in sentences; `stops_all`: nothing of the database serves, and
+    `effect` says in sentences what stops and what continues; `stops_all`: nothing of the database serves, and
     the outages of other components are its consequences. Components with a quorum have two further reasons:
     `leaderless`, when a majority runs without a leader, and `unreachable`, when the operator gets no answer though a
     majority seems to run.
@@ -98,8 +96,8 @@ class ComponentType:
     `name` is its member type: the value of its label, the suffix of its StatefulSet; `title` how people write it; `of`
     the kind of cluster that has it.
     `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers by
-    name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that they have
-    there. `peer_suffix` ends the name of that Service. `listens` are the settings that would move them, `flags` those
+    name, `metrics_port` names one of them; `peer_ports` are the ports of its headless Service, by their names there.
+    `peer_suffix` ends the name of that Service. `listens` are the settings that would move them, `flags` those
     that its start script overrides. `data_volume` is the claim template of its main volume, whose size is required;
     empty when it has none. `storage_claims`: its volumes are those of a list. `is_store`: PD knows its pods as stores.
     `starts_after`: the components that must serve first (3.1); `upgrades_after`: those whose upgrade or scaling comes

@@ -29,10 +29,8 @@ def clusters_of_claim(name: str, labels: Mapping[str, str]) -> list[str]:
 
 
 def is_claim_of(cluster: str, name: str, labels: Mapping[str, str]) -> bool:
-    """True if a claim is that of a pod of a cluster.
-
-    Its instance label alone does not tell: several clusters may have the same.
-    """
+    """True if a claim belongs to a pod of a cluster. The instance label alone is no proof: several clusters may share
+    it."""
     return cluster in clusters_of_claim(name, labels)
 
 

@@ -236,7 +236,7 @@ def _sentence(model: type, field: inspect.Field) -> str:
     if model.__name__.endswith(("Status", "Condition", "Record")):  # what the operator writes
         return ""
     name = field.encode_name
-    for each in model.__mro__:  # a field may be that of a base
+    for each in model.__mro__:  # the field may belong to a base class
         if text := _TEXTS.get(f"{each.__name__}.{name}"):
             return text
     return _TEXTS.get(name) or _of_model(field.type)

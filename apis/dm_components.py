@@ -91,7 +91,7 @@ class DMFailureMember(Model, kw_only=True):
 
 
 class DMMasterStatus(SyncedStatus, kw_only=True):
-    """`status.master`: the masters by name, which is that of the pod."""
+    """`status.master`: the masters by name, which is the name of the pod."""
 
     members: dict[str, PDMember] = {}
     leader: PDMember | None = None
@@ -142,7 +142,7 @@ class DMWorkerFailureMember(Model, kw_only=True):
 
 
 class DMWorkerStatus(SyncedStatus, kw_only=True):
-    """`status.worker`: the workers by name, which is that of the pod."""
+    """`status.worker`: the workers by name, which is the name of the pod."""
 
     members: dict[str, DMWorkerMember] = {}
     failure_members: dict[str, DMWorkerFailureMember] = {}

@@ -27,7 +27,7 @@ class TidbInitializerSpec(Model, kw_only=True):
 
 
 class TidbInitializerStatus(Model, kw_only=True):
-    """`status`: that of the Job (batch/v1 JobStatus), and a phase (other-resources.md 2.1)."""
+    """`status`: the status of the Job (batch/v1 JobStatus), and a phase (other-resources.md 2.1)."""
 
     conditions: list[JobCondition] = []
     start_time: Time | None = None

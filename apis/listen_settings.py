@@ -6,7 +6,7 @@ Data of the table in `apis.components`; `apis.validation.listening` refuses all 
 from collections.abc import Callable, Mapping
 
 Accepted = tuple[object, ...]
-"""The values that state what is so anyway; the first is the one to name."""
+"""The values that equal the default; messages name the first."""
 
 ListenSettings = Mapping[str, Callable[[Mapping[str, int]], Accepted]]
 """Dotted path in a configuration file by what is accepted there, given the ports of the component."""
@@ -60,7 +60,7 @@ OF_TIFLASH: ListenSettings = {
     "flash.proxy.addr": _address("proxy"),
     "server.status-addr": _address("status"),
 }
-"""The last one stands in the configuration of the proxy."""
+"""The last of these settings is in the configuration of the proxy."""
 OF_PUMP: ListenSettings = {"addr": _address("pump"), "advertise-addr": _absent}
 OF_TICDC: ListenSettings = {"addr": _address("ticdc"), "advertise-addr": _absent}
 OF_TIDB: ListenSettings = {

@@ -1,9 +1,9 @@
-"""Log backups: which sub-command is due, and what becomes of a status when one gets on (backup.md 3.8). Pure.
+"""Log backups: which sub-command is due, and how its progress changes the status (backup.md 3.8). Pure.
 
     "" → log-start: Scheduled, Prepare, Running → Running ⇄ Paused → Stopped; log-truncate runs beside
 
-Each sub-command has phase and conditions of its own in `logSubCommandStatuses`; what they mean for the whole is said
-here, for the operator and for the pods of its Jobs alike.
+Each sub-command has its own phase and conditions in `logSubCommandStatuses`. This module derives the status of the
+whole from them, for the operator and for the pods of its Jobs.
 """
 
 from collections.abc import Mapping

@@ -16,7 +16,7 @@ class MonitorContainer(ResourceRequirements, kw_only=True):
 
 
 class ConfigMapRef(Model, kw_only=True):
-    """A ConfigMap; an empty namespace is that of the monitor."""
+    """A ConfigMap; an empty namespace means the namespace of the monitor."""
 
     name: str = ""
     namespace: str | None = None

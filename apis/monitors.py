@@ -16,10 +16,8 @@ from apis.monitor_parts import (
 from apis.shared import Int32, Metadata, Model, TidbClusterRef, crd_default
 
 CLUSTER_SELECTOR = "tidb.pingcap.com/cluster-selector"
-"""On a TidbMonitor: the labels of further TidbClusters to monitor, such as `team=a,stage=prod`; `*` is all of them.
-
-Those of its namespace or, if it is clusterScoped, of all. Not known to v1.6.
-"""
+"""On a TidbMonitor: the labels of further TidbClusters to monitor, e.g. `team=a,stage=prod`, or `*` for all, in its
+namespace or, if it is clusterScoped, in every namespace. v1.6 ignores it."""
 OPERATOR_NAMESPACE = "tidb.pingcap.com/operator-namespace"
 """On a TidbMonitor: where the operator runs that is to be monitored, too, with its alerts. Not known to v1.6."""
 

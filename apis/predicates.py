@@ -32,7 +32,7 @@ def in_phase(tc: Cluster, component: str, *phases: Phase) -> bool:
 
 
 def is_synced(tc: Cluster, component: str) -> bool:
-    """True if the status is that of the last observation."""
+    """True if the status is from the last observation."""
     status = status_of(tc, component)
     return status is not None and status.is_current
 
@@ -50,7 +50,8 @@ def tells_of_stateful_set(tc: Cluster, component: str) -> bool:
 
 
 def is_suspended(tc: Cluster, component: str) -> bool:
-    """True if a component is suspended and its StatefulSet gone, if that was asked for (lifecycle.md 12)."""
+    """True if the suspension of a component was requested and is complete: its StatefulSet is gone (lifecycle.md
+    12)."""
     found, status = find(tc, component), status_of(tc, component)
     if found is None or status is None or status.phase != "Suspend":
         return False
@@ -69,13 +70,13 @@ def all_members_ready(tc: Cluster, component: str) -> bool:
         return False
     wanted = desired_replicas(tc, component)
     if counted_pods(tc, component) < wanted:
-        # PD goes on calling a store Up for a while after its pod was deleted
+        # PD still reports a store as Up for a while after its pod was deleted
         return False
     return wanted == len(status.health) and all(status.health)
 
 
 def counted_pods(tc: Cluster, component: str) -> int:
-    """How many pods the StatefulSet of a component counts; as many as are wanted where the status does not tell."""
+    """The number of pods that the StatefulSet of a component reports; the desired number where the status has none."""
     status, wanted = status_of(tc, component), desired_replicas(tc, component)
     counted: int = ((status and status.stateful_set) or {}).get("replicas", wanted)
     return counted

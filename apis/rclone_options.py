@@ -1,4 +1,4 @@
-"""What `spec.s3.options` means, which v1.6 hands over to rclone with an export or import (backup.md 7.9). Pure.
+"""The meaning of `spec.s3.options`, which v1.6 passes to rclone with an export or import (backup.md 7.9). Pure.
 
 Files are copied without rclone here: an option that has a meaning for that keeps it, one that could change nothing is
 taken, and every other is refused, since whoever wrote it waits for what it does.

@@ -1,8 +1,8 @@
 """Types shared by the custom resources of pingcap.com/v1alpha1 (api/shared-types.fields).
 
-`X | None` means that absent differs from the zero value; a plain default means that it does not.
-Kubernetes sub-trees stay dict trees, so that pod fields newer than this code survive.
-What the CRD says beyond the type, such as a format or a default, stands in the annotation (`apis.crd`).
+`X | None` means that absent differs from the zero value; a plain default means that it does not. Kubernetes sub-trees
+stay dict trees, so that pod fields newer than this code survive. The annotation has what the CRD specifies beyond the
+type, e.g. a format or a default (`apis.crd`).
 """
 
 from collections.abc import Collection
@@ -168,7 +168,7 @@ class WorkloadSpec(ComponentSpec, kw_only=True):
 
     @property
     def service_account(self) -> str:
-        """The ServiceAccount of the pods; empty: that of the cluster."""
+        """The ServiceAccount of the pods; if empty, the cluster's."""
         return ""
 
     @property
@@ -278,7 +278,7 @@ class StorageVolumeStatus(Model, kw_only=True):
 
 
 class ComponentStatus(Model, kw_only=True):
-    """What the status tells of every component that runs in a StatefulSet (lifecycle.md 5)."""
+    """The status that every component in a StatefulSet has (lifecycle.md 5)."""
 
     phase: str = ""
     stateful_set: StatefulSetStatus | None = None

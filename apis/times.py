@@ -9,9 +9,9 @@ def stamp(now: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime | None:
-    """The time that a text holds, in UTC; None when it holds none that can be read.
+    """The time in a text, in UTC; None if the text is not a time.
 
-    Whoever wrote it may have left the zone out. It is read as UTC then, which is what the operator itself writes.
+    Users may omit the zone. The time is then read as UTC, which the operator itself writes.
     """
     try:
         found = datetime.fromisoformat(text)

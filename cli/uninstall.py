@@ -1,8 +1,6 @@
-"""`tidb-operator uninstall --check`: which objects would hang if they were deleted without the operator.
-
-The operator alone takes its finalizers away. What has one and is deleted after the operator stays for ever, and so does
-the CustomResourceDefinition of its kind. Nothing is written.
-"""
+"""`tidb-operator uninstall --check`: which objects could not be deleted without the operator. Only the operator removes
+its finalizers. An object with one that is deleted after the operator remains forever, together with the
+CustomResourceDefinition of its kind. Nothing is written."""
 
 import argparse
 import os

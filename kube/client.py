@@ -314,8 +314,7 @@ class Client:
         return Watch(self._stream("WATCH", path, accept, patience), resource, metadata_only=metadata_only)
 
     def log(self, pod: str, namespace: str, **options: str) -> ByteStream:
-        """The log of a container as text; the options (`container`, `follow`, `tailLines`, ...) are those of the
-        core/v1 API.
+        """The log of a container as text; the options (`container`, `follow`, `tailLines`, ...) are the core/v1 API's.
 
         Raises ApiError if the server refuses, e.g. for a container that has not started, TransportError.
         """

@@ -130,7 +130,8 @@ class ClusterContext:
     `owner` is the cached object; `tc` is its decoded and defaulted form, with the working copy of the status. While the
     cluster is `held`, both have its last valid spec. `memory` outlives the reconcile.
 
-    `observations` holds the outcome of observing each component, `outcomes` those of the stages so far. `pods` are the
+    `observations` holds the outcome of observing each component, `outcomes` the outcomes of the stages so far. `pods`
+    are the
     pods of each component, as first read in this reconcile. `readings` records the answers of the caches.
     `owner_lives`: a live read of this reconcile has found the cluster.
 

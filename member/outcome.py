@@ -1,4 +1,4 @@
-"""The outcome of a stage: done, or not yet and why, in a sentence that tells the user what to do (design.md 3.3).
+"""The outcome of a stage: done, or not yet and why, in a sentence that says what the user can do (design.md 3.3).
 
 A wait is a value, not an exception: the sync shows it as a condition and continues with independent stages.
 """

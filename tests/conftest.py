@@ -14,7 +14,7 @@ from tests.distribution import pytest_xdist_make_scheduler
 __all__ = ["pytest_xdist_make_scheduler"]
 
 _GRACE = 2.0
-"""Seconds that threads told to stop may take to end."""
+"""Seconds that stopped threads may take to end."""
 
 _MANY_OBJECTS = 100_000
 """New ones, after which garbage is looked for."""
@@ -30,9 +30,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: no collection of garbage looks at it again.
+    """Exclude everything imported and collected so far from garbage collection.
 
-    A world in memory is many objects, few of which are garbage before its end.
+    A world in memory is many objects, few of which become garbage before its end.
     """
     gc.freeze()
     gc.set_threshold(_MANY_OBJECTS)

@@ -1,4 +1,4 @@
-"""Rules of BackupSchedule (backup.md 5); the templates keep those of what is made of them.
+"""Rules of BackupSchedule (backup.md 5); the templates obey the rules of the objects that are created from them.
 
 All problems are collected. The object has its defaults.
 """
@@ -107,10 +107,10 @@ def _problems_of_compaction(template: CompactSpec) -> list[Problem]:
 
 
 _SHORT = Metadata(name="a", namespace="a")
-"""In place of the name of what is made: that of the schedule is looked at by itself."""
+"""A placeholder for the names of created objects: the name of the schedule is checked separately."""
 
 
 def _moved(problems: Iterable[Problem], field: str) -> Iterator[Problem]:
-    """The problems of what is made of a template, each at its field of the template."""
+    """The problems of the objects created from a template, each at its field of the template."""
     for each in problems:
         yield Problem(each.field.replace("spec", field, 1), each.value, each.message.replace("spec.", f"{field}."))

@@ -26,7 +26,7 @@ _LONGEST_LABEL = 63
 
 
 def validate_backup(backup: Backup, tikv_version: str = "") -> list[Problem]:
-    """Everything that is wrong with a Backup; `tikv_version` is that of its cluster's TiKV, empty: not known."""
+    """All problems of a Backup; `tikv_version` is the version of its cluster's TiKV, empty if unknown."""
     spec = backup.spec
     longest = "-log-truncate" if spec.backup_mode == "log" else ""
     return [
@@ -40,7 +40,7 @@ def validate_backup(backup: Backup, tikv_version: str = "") -> list[Problem]:
 
 
 def validate_restore(restore: Restore, tikv_version: str = "") -> list[Problem]:
-    """Everything that is wrong with a Restore; `tikv_version` is that of its cluster's TiKV, empty: not known."""
+    """All problems of a Restore; `tikv_version` is the version of its cluster's TiKV, empty if unknown."""
     spec = restore.spec
     return [
         *_check_name(restore.metadata.name, "restore-", "-prune" if spec.prune else ""),

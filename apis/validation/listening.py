@@ -1,8 +1,8 @@
 """Refuse settings that move the ports and addresses which Services, probes and the operator use (R25).
 
-They would make a component that runs count as ill for ever. Where a flag of the start script wins, the setting has no
-effect, and `member.fields.settings` names it. Values that say what is so anyway are accepted: configurations of other
-deployments have them.
+With them, a running component would count as unhealthy forever. Where a flag of the start script wins, the setting has
+no effect, and `member.fields.settings` names it. Values that say what is so anyway are accepted: configurations of
+other deployments have them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ def check_config(component: str, config: Table, field: str) -> Iterator[Problem]
 
 
 def check_arguments(tidb: TiDBSpec, field: str) -> Iterator[Problem]:
-    """Problems of additional arguments: a later flag wins over that of the start script."""
+    """Problems of additional arguments: a later flag overrides the flag of the start script."""
     settings = _settings("tidb")
     for index, flag, value in _flags(tidb.arguments):
         path = _FLAGS.get(flag)

@@ -40,7 +40,7 @@ def validate_monitor(monitor: TidbMonitor) -> list[Problem]:
 
 
 def labels_selected_by(selector: str) -> dict[str, str]:
-    """The labels of the TidbClusters that a selector selects; none are those of all. Raises ValueError."""
+    """The labels of the TidbClusters that a selector selects; no labels select all. Raises ValueError."""
     terms = [] if selector.strip() == "*" else [each.strip() for each in selector.split(",")]
     pairs = [term.partition("=") for term in terms]
     if not all(key and sign for key, sign, _ in pairs):

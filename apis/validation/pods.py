@@ -1,8 +1,5 @@
-"""What lists of a component's pods hold, and its labels (defaults-and-validation.md 3.2).
-
-The API server takes a StatefulSet with labels that it then refuses for each pod, and tells nobody but the StatefulSet
-controller.
-"""
+"""The lists in a component's pod spec, and its labels (defaults-and-validation.md 3.2). The API server accepts a
+StatefulSet with labels that it then refuses for each pod, and only the StatefulSet controller learns of it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ _EXPORTS = ("s3", "gcs")
 
 
 def check(storage: StorageProvider, field: str, *, archives: bool = False) -> Iterator[Problem]:
-    """What is wrong with the storage at `field`; `archives`: it is for those of Dumpling and TiDB Lightning."""
+    """The problems of the storage at `field`; `archives`: it is for archives of Dumpling and TiDB Lightning."""
     found = list(storage.providers)
     if not found:
         choices = " or ".join(_EXPORTS) if archives else "s3, gcs, azblob or local"

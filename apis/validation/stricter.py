@@ -141,7 +141,7 @@ _NO_IMAGE = "is no image reference; write it as registry.example.com/name:tag, i
 
 
 def _check_image(component: Component, live: Json | None) -> Iterator[Problem]:
-    """The version where that is what is wrong, else what the image is made of."""
+    """The version if it is the problem, else the field that names the image."""
     image = component.image
     if not image or images.is_reference(image) or _runs_image(image, live):
         return
@@ -193,7 +193,7 @@ def _check_sizes(component: Component, live: Json | None) -> Iterator[Problem]:
 
 
 def _check_size(size: Quantity, field: str, *, shrinks: bool) -> Iterator[Problem]:
-    """`shrinks`: what is smaller than a volume is refused when the volumes are looked at, and changes nothing."""
+    """`shrinks`: a size below a volume's is refused later, when the volumes are compared, and changes nothing."""
     units = quantity.parse(size)
     if units <= 0 and not shrinks:
         yield Problem(field, size, "must be greater than 0; write the size of the volume, such as 100Gi")

@@ -41,7 +41,7 @@ def _check_quantity(value: Quantity, field: str) -> Iterator[Problem]:
     except ValueError:
         yield Problem(field, value, "must be a quantity such as 10Gi")
         return
-    if units < 0 and not field.endswith((".storage", ".storageSize")):  # `stricter` has those of volumes
+    if units < 0 and not field.endswith((".storage", ".storageSize")):  # `stricter` checks the sizes of volumes
         yield Problem(field, value, "must not be negative")
 
 

@@ -33,8 +33,8 @@ class Facts:
 
     `cluster` is empty where there is none; it is of this `kind`. `listed` has what could be read, by resource: objects
     of the cluster's namespace, and Leases of all. `unread` says why something could not be read. `operators` are the
-    operator's own pods, `logs` the last lines of containers that ended, by pod and container, `certificates` what there
-    is in the Secrets with certificates; their content is not kept.
+    operator's own pods, `logs` the last lines of containers that ended, by pod and container, `certificates` the
+    contents of the Secrets with certificates; their content is not kept.
     """
 
     now: datetime

@@ -24,7 +24,7 @@ class Made:
     - `is_volume`: True if v1.6 has made it of volume snapshots.
     - `is_going`: True if it is being deleted.
     - `end`: its result, empty while it runs; `why`: the message about it.
-    - `at_end`: True if none of its Jobs writes any more.
+    - `at_end`: True if none of its Jobs still writes.
     - `is_doubtful`: True if a check of its files has found missing or different ones.
     - `is_incremental`: True if it only has changes since another backup.
     - `ts`: the time of its data as a TSO; 0 if unknown.

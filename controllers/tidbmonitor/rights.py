@@ -1,7 +1,7 @@
 """Rights in all namespaces, of monitors that are clusterScoped (other-resources.md 3.2, 3.4).
 
-What is in no namespace has no owner in one: it is known by its name and labels, and is deleted here. The name alone is
-that of two monitors: of `basic` in `tidb-prod`, and of `prod-basic` in `tidb`.
+A cluster-scoped object cannot have an owner in a namespace: name and labels identify it, and the operator deletes it
+itself. The name alone is ambiguous: `basic` in `tidb-prod` and `prod-basic` in `tidb` lead to the same one.
 """
 
 from collections.abc import Iterable

@@ -131,10 +131,8 @@ class _Found:
 
 
 def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
-    """Gather what the objects are made of; nothing is known where something is missing that nobody can go without.
-
-    Raises ApiError, TransportError.
-    """
+    """Gather the inputs of the monitor's objects; no inputs are known while a required one is missing. Raises ApiError,
+    TransportError."""
     found = _Found(ctx, marks(ctx.cached(CONFIG_MAPS, monitor_name(ctx.model))))
     refused_rights = rights.refuse_cluster_scoped(ctx)
     try:

@@ -52,9 +52,9 @@ _OUR_SCRIPT = "Made by tidb-operator from the TidbCluster."
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The spec that an object was last given, and the keys of metadata that the user asked for.
+    """The spec that an object was last given, and the metadata keys that the user requested.
 
-    All readers of a record share one instance; nobody may change it.
+    All readers of a record share one instance and must not change it.
     """
 
     spec: Json

@@ -1,6 +1,6 @@
 """Writes of StatefulSets. Fewer replicas and a lower partition require evidence (design.md 3.6, F5, I3, I4).
 
-The constructors of Replicas and UpdateStrategy tell whether the new values remove or restart pods, and take the
+The constructors of Replicas and UpdateStrategy determine whether the new values remove or restart pods, and take the
 evidence. Before the write, the new values are compared with the live ones; without the required evidence nothing is
 written.
 """

@@ -147,7 +147,7 @@ def _token_volume() -> Json:
 def job(
     meta: Metadata, kind: str, family: str, name: str, pod: Json, *, backoff_limit: int, component: str = ""
 ) -> Json:
-    """A Job of an object of a kind; `component` is that of its labels, else its family."""
+    """A Job of an object of a kind; `component` is the component of its labels, by default its family."""
     labels = naming.job_labels(meta, family, component or family)
     template: Json = {"metadata": {"labels": labels}, "spec": pod}
     if annotations := naming.job_annotations(meta):

@@ -1,4 +1,4 @@
-"""Discovery: tells pods of PD and DM-master at their first start if they bootstrap or join (objects.md 10.1).
+"""Discovery, which pods of PD and DM-master ask at their first start whether to bootstrap or join (objects.md 10.1).
 
 Its objects are created before theirs, in this order.
 """

@@ -42,7 +42,7 @@ def observe_masters(ctx: DMContext) -> Outcome:
 
 
 def observe_workers(ctx: DMContext) -> Outcome:
-    """Update `status.worker` from the masters' report; the outcomes are those of `observe_masters`."""
+    """Update `status.worker` from the masters' report; returns the outcomes of `observe_masters`."""
     status = ctx.status.worker
     status.synced = False
     pods = observe_pods(ctx, WORKER, status, worker_failover.ignored_pods(ctx))

@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Fields that one row tells of: `names`, at `way` below each of `owners`, which are empty for the cluster."""
+    """Fields in one row: `names`, at `way` below each of `owners`, which are empty for the cluster."""
 
     owners: tuple[str, ...]
     way: str

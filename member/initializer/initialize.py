@@ -1,7 +1,7 @@
 """Gives users their passwords and runs SQL, in the pod of a TidbInitializer (other-resources.md 2.5).
 
-Made by tidb-operator from the TidbInitializer. Runs on Python 3.7 with MySQLdb or PyMySQL. Every step may run again.
-What fails is told in /dev/termination-log: the step, the number of the statement, the answer of the server; never a
+Made by tidb-operator from the TidbInitializer. Runs on Python 3.7 with MySQLdb or PyMySQL. Every step may run again. A
+failure is reported in /dev/termination-log: the step, the number of the statement, the answer of the server; never a
 password.
 """
 
@@ -23,7 +23,7 @@ PAUSE = 1.0
 """Seconds between two tries to connect."""
 ACCESS_DENIED = 1045
 SECRETS = re.compile(r"password|identified|secret|token|access_key|credential", re.IGNORECASE)
-"""What a statement contains whose text, which a server may repeat, is not told."""
+"""Words of a statement whose text, which a server may quote, must not be reported."""
 
 
 class Settings(NamedTuple):

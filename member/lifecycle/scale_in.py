@@ -1,8 +1,8 @@
 """Scale-in, pod by pod from the highest ordinal down, and its cancellation (lifecycle.md 8.1, 8.3, 8.5).
 
-No pod leaves unless all leaving pods can: `PodRemoval.staying` tells each drain which pods remain. A pod goes once
-nothing of it is left in the data plane and the live spec asks for fewer pods. Its claims are marked first, and then the
-StatefulSet shrinks.
+No pod leaves unless all leaving pods can: `PodRemoval.staying` has the pods that remain, for each drain. A pod goes
+once nothing of it is left in the data plane and the live spec asks for fewer pods. Its claims are marked first, and
+then the StatefulSet shrinks.
 
 Several pods may leave at a time. A StatefulSet removes its highest ordinals, so a drained pod goes as soon as all above
 it are drained, even if lower ones take longer or fail (F37).

@@ -56,7 +56,7 @@ def rules_version(monitor: TidbMonitor) -> str:
 
 
 def with_users(builtin: Mapping[str, str], users: Mapping[str, str]) -> list[Json]:
-    """Variables in order; the user's replace those of the same name, or are appended."""
+    """Variables in order; the user's replace generated ones of the same name, or are appended."""
     return [env(name, value) for name, value in {**builtin, **users}.items()]
 
 
@@ -162,7 +162,8 @@ def _start_script(arguments: Sequence[str]) -> str:
 
 
 def _arguments(monitor: TidbMonitor) -> list[str]:
-    """Words of the script; as in v1.6, white space separates those of `commandOptions`, which may name variables."""
+    """Words of the script; as in v1.6, white space separates the words of `commandOptions`, which may name
+    variables."""
     spec = monitor.spec.prometheus
     retention = spec.retention_time or (f"{spec.reserve_days}d" if spec.reserve_days else _RETENTION)
     arguments = [

@@ -190,7 +190,7 @@ class Event(msgspec.Struct, frozen=True, rename="camel"):
         return self.last_timestamp or self.event_time or ""
 
     def is_recent(self, now: datetime) -> bool:
-        """True if the event is so new that Kubernetes may still be retrying."""
+        """True if the event is recent enough that Kubernetes may still be retrying."""
         at = parse_time(self.time)
         return at is not None and now - at < _RETRIED
 

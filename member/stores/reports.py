@@ -102,8 +102,8 @@ def _trouble(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: Sequenc
 def _is_restarting(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: Sequence[Object]) -> bool:
     """True if the process that PD reports as Up is not the process that runs now.
 
-    `pods` are the cluster's own pods of the kind. The pods of peers are read if they are in this Kubernetes cluster; of
-    others nothing is known.
+    `pods` are the cluster's own pods of the kind. The pods of peers are read if they are in this Kubernetes cluster;
+    about all others nothing is known.
     """
     if not kind.has(store):
         return False

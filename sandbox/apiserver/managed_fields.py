@@ -1,7 +1,7 @@
 """Who manages which fields of an object, for server-side apply (structured-merge-diff, in the form FieldsV1).
 
-Only objects that were applied once have records, as writing them for all would tell nobody anything: what was there
-before the first apply counts as written by `before-first-apply`, as on a real server.
+Only objects that were applied have records. As on a real server, fields from before the first apply belong to
+`before-first-apply`.
 
 A path is a tuple of FieldsV1's elements: `f:name` is a field, `k:{"name":"a"}` the item of a list with that key.
 """

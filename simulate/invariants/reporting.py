@@ -1,4 +1,4 @@
-"""Reporting: once all is quiet, a status tells the truth, whether or not the spec is valid (I36, O8)."""
+"""Reporting: after the end of all activity, a status is true, whether or not the spec is valid (I36, O8)."""
 
 import math
 import re

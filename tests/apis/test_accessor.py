@@ -86,7 +86,7 @@ def test_only_the_exact_word_gives_ordered_ready_which_is_pumps_default() -> Non
     assert ["Parallel", "OrderedReady"] == [component(tc, name).pod_management_policy for name in ("pd", "pump")]
 
 
-def test_suspend_action_of_the_component_replaces_that_of_the_cluster() -> None:
+def test_suspend_action_of_the_component_replaces_the_clusters() -> None:
     suspend = {"suspendAction": {"suspendStatefulSet": True}}
     assert pd(suspend, {}).suspended
     assert not pd(suspend, {"suspendAction": {}}).suspended

@@ -1,4 +1,4 @@
-"""What a BackupSchedule can't do is told by field, and its templates keep the rules of what is made of them (5)."""
+"""Mistakes of a BackupSchedule are reported by field, and its templates obey the rules of the created objects (5)."""
 
 from typing import Any
 

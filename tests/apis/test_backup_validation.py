@@ -1,4 +1,4 @@
-"""What can't work is told before a Job is made: every rule of backup.md 3.6, 4.5 and 6 with its sentence."""
+"""Mistakes are reported before a Job is created: every rule of backup.md 3.6, 4.5 and 6 with its sentence."""
 
 from typing import Any
 

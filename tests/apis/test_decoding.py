@@ -1,4 +1,4 @@
-"""JSON trees become models; what does not fit is told in the user's words."""
+"""JSON trees become models; values that do not fit are reported in the user's words."""
 
 import msgspec
 import pytest

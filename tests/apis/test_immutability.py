@@ -1,4 +1,4 @@
-"""What may not change any more, judged by what runs (defaults-and-validation.md 4)."""
+"""Fields that can no longer change, judged by what runs (defaults-and-validation.md 4)."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -29,7 +29,7 @@ def fields(spec: Json, running: Running = RUNNING, **metadata: Any) -> list[str]
 
 
 def observed(cluster_name: str, namespace: str, file: str) -> Running:
-    """What the StatefulSets and ConfigMaps of one recorded cluster tell."""
+    """The values that the StatefulSets and ConfigMaps of a recorded cluster show."""
     objects: dict[str, dict[str, Json]] = defaultdict(dict)
     for name, item in golden():
         if name == file and item["metadata"].get("namespace") == namespace:

@@ -1,4 +1,4 @@
-"""What a status tells (defaults-and-validation.md 8.5, lifecycle.md 3.1, 4.3, F7)."""
+"""Predicates over a status (defaults-and-validation.md 8.5, lifecycle.md 3.1, 4.3, F7)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is made of rclone's options (backup.md 7.9)."""
+"""The translation of rclone's options (backup.md 7.9)."""
 
 import pytest
 

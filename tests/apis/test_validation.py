@@ -1,4 +1,4 @@
-"""What can't work is told before anything is written (defaults-and-validation.md 3, lifecycle.md 2.2)."""
+"""Invalid specs are reported before anything is written (defaults-and-validation.md 3, lifecycle.md 2.2)."""
 
 from typing import Any
 

@@ -205,7 +205,7 @@ def test_a_real_scheduler_takes_its_configuration(helm: Helm, kubernetes: str, s
 
 @pytest.mark.parametrize(("kubernetes", "version"), [("v1.24.17", "v1beta3"), ("v1.31.2-gke.100+abc", "v1")])
 @pytest.mark.rule("scheduler-deployment-2.8")
-def test_the_scheduler_is_that_of_the_cluster(helm: Helm, kubernetes: str, version: str) -> None:
+def test_clusters_use_the_scheduler_of_the_chart(helm: Helm, kubernetes: str, version: str) -> None:
     objects = helm.template({"scheduler.create": True}, f"--kube-version={kubernetes}")
     told = yaml.safe_load(one(objects, "ConfigMap", SCHEDULER)["data"]["scheduler.yaml"])
     assert f"kubescheduler.config.k8s.io/{version}" == told["apiVersion"]
@@ -253,7 +253,7 @@ def test_a_namespaced_scheduler_sees_nodes_and_its_namespace(helm: Helm) -> None
     assert [rule for rule in wide if rule["resources"] != ["nodes"]] == rules[2:]
 
 
-def test_rights_can_be_made_by_others(helm: Helm) -> None:
+def test_the_administrator_can_create_the_rights(helm: Helm) -> None:
     kinds = {each["kind"] for each in helm.template({**_ALL, "rbac.create": False})}
     assert not kinds & {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
@@ -265,7 +265,7 @@ def test_each_half_can_be_left_out(helm: Helm) -> None:
 
 
 @pytest.mark.parametrize(("component", "prefix"), [(MANAGER, "controllerManager"), (SCHEDULER, "scheduler")])
-def test_pods_are_placed_as_told(helm: Helm, component: str, prefix: str) -> None:
+def test_pods_are_placed_according_to_the_values(helm: Helm, component: str, prefix: str) -> None:
     placement = {
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"disk": "ssd"},
@@ -308,7 +308,7 @@ def test_what_selects_pods_selects_ours(everything: list[Json]) -> None:
     assert one(everything, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"].items() <= pods
 
 
-def test_rules_and_dashboard_are_those_of_the_manifests(everything: list[Json]) -> None:
+def test_rules_and_dashboard_equal_the_manifests(everything: list[Json]) -> None:
     assert yaml.safe_load((MONITORING / "alerts.yaml").read_text()) == one(everything, "PrometheusRule")["spec"]
     dashboard = one(everything, "ConfigMap", f"{MANAGER}-dashboard")
     assert json.loads((MONITORING / "dashboard.json").read_text()) == json.loads(*dashboard["data"].values())
@@ -356,7 +356,7 @@ def test_seats_need_a_kubernetes_that_knows_them(helm: Helm) -> None:
     assert "flowControl.create: true: needs Kubernetes 1.29, this is v1.28.3; leave it out" in done.stderr
 
 
-def test_whoever_may_scrape_the_test_may_as_well(helm: Helm) -> None:
+def test_the_test_pod_may_scrape_where_the_monitor_may(helm: Helm) -> None:
     peer = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
     objects = helm.template({"networkPolicy": {"create": True, "from": [peer]}})
     (rule,) = one(objects, "NetworkPolicy")["spec"]["ingress"]

@@ -1,4 +1,4 @@
-"""v1.6's chart, as far as its objects matter to whoever upgrades a release of it (scheduler-deployment.md 8, 9)."""
+"""v1.6's chart: the objects that matter to users who upgrade a release of it (scheduler-deployment.md 8, 9)."""
 
 from pathlib import Path
 

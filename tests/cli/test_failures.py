@@ -1,4 +1,4 @@
-"""What ends a command is told in one sentence, with an exit code."""
+"""A failed command reports the cause in one sentence, with an exit code."""
 
 import errno
 import io

@@ -1,6 +1,6 @@
 """Every test of the contract runs in both worlds, each booted once.
 
-The worlds end with the package: a control plane that nobody asks still takes CPU.
+The worlds end with the package: even an idle control plane takes CPU.
 """
 
 from collections.abc import Iterator
@@ -47,4 +47,4 @@ def namespace(world: Side) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _no_thread_left_behind() -> None:
-    """The worlds outlive each test, and so do the threads that serve it."""
+    """The worlds, and the threads that serve them, outlive each test."""

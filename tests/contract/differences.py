@@ -1,4 +1,4 @@
-"""What the sandbox may answer otherwise than Kubernetes, each with its reason. Everything else is a defect."""
+"""The differences that the sandbox may have from Kubernetes, each with its reason. Any other is a defect."""
 
 import re
 

@@ -1,7 +1,6 @@
 """Objects of the kinds that the operator makes, each with one field set to one of many values.
 
-Which fields there are, the published definitions say. Which values are good, nobody says here: two API servers are
-asked, and shall agree.
+The published definitions list the fields. The tests do not know which values are valid: both API servers must agree.
 """
 
 import itertools

@@ -14,7 +14,7 @@ def config_map(name: str, **data: str) -> Json:
 
 
 def pod(name: str, **spec: Any) -> Json:
-    """A pod with one container, which ends as soon as it is told to."""
+    """A pod with one container, which ends promptly on SIGTERM."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": pod_spec(**spec)}
 
 

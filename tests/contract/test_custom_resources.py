@@ -36,7 +36,7 @@ def test_each_of_our_definitions_is_served(world: Side, namespace: str, kind: cr
     eventually(lambda: 200 == world.send("GET", path).status)
 
 
-def test_a_backup_gets_the_defaults_of_what_is_there(world: Side, namespace: str) -> None:
+def test_a_backup_gets_defaults_for_the_fields_that_it_has(world: Side, namespace: str) -> None:
     """The leaves of an absent object stay absent: who needs them fills them in (backup.md 3.7)."""
     spec = {"s3": {"provider": "aws", "bucket": "b"}, "br": {"cluster": "a"}, "cleanOption": {}}
     body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "Backup", "metadata": {"name": "a"}, "spec": spec}

@@ -19,7 +19,7 @@ _MUCH = 600
 
 @pytest.fixture(scope="module")
 def all_cases() -> Sequence[Case]:
-    """Those of all kinds."""
+    """The objects of all kinds."""
     return tuple(cases())
 
 
@@ -61,7 +61,7 @@ def is_taken(answer: Answer) -> bool:
 
 
 def words(answer: Answer) -> str:
-    """The status, and the message of what is refused in one line."""
+    """The status code, and the message of a refusal in one line."""
     message: str = answer.tree.get("message", "")
     return f"{answer.status} {' '.join(message.split())[:_MUCH]}".rstrip()
 

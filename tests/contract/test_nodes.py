@@ -1,4 +1,4 @@
-"""What becomes of pods whose node is not ready, is tainted, or has gone: nobody runs them there."""
+"""Pods whose node is not ready, is tainted, or has gone, in a world without a kubelet."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class Machine:
         self._status(NODES, self.name, "", [{"type": "Ready", "status": status}])
 
     def taint(self, *taints: Json) -> None:
-        """Get these taints beside those of the control plane."""
+        """The taints of a node besides the control plane's."""
         there = [each for each in self.taints() if "kubernetes.io" in each["key"]]
         self.client.patch(NODES, self.name, "", {"spec": {"taints": [*there, *taints]}})
 
@@ -137,7 +137,7 @@ def test_pods_leave_a_node_whose_taint_they_do_not_tolerate(machine: Machine) ->
     assert throughout(2, lambda: not machine.is_leaving("resident") and not machine.is_leaving("of-all"))
 
 
-def test_a_taint_that_is_taken_back_in_time_moves_nobody(machine: Machine) -> None:
+def test_a_taint_that_is_removed_in_time_evicts_no_pod(machine: Machine) -> None:
     machine.run("guest", tolerations=[tolerating("maintenance", 2)])
     machine.taint({"key": "maintenance", "effect": "NoExecute"})
     machine.taint()

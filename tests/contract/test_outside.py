@@ -76,7 +76,7 @@ def test_a_custom_resource_is_written_by_name(world: Side, method: str) -> None:
 
 @pytest.mark.parametrize("path", [CONFIG_MAPS.path("default"), TIDB_CLUSTERS.path("default"), "/api/v1", "/apis"])
 @pytest.mark.parametrize("accept", ["text/html", "application/json;as=Unheard;v=v1;g=meta.k8s.io", "image/*"])
-def test_a_form_that_nobody_speaks_is_not_acceptable(world: Side, path: str, accept: str) -> None:
+def test_an_unknown_format_is_not_acceptable(world: Side, path: str, accept: str) -> None:
     answer = world.send("GET", path, accept=accept)
 
     assert (406, "NotAcceptable", "application/json") == (answer.status, answer.reason, answer.content_type)
@@ -200,7 +200,7 @@ def test_health_is_ok(world: Side, path: str) -> None:
     assert (200, "text/plain; charset=utf-8", "ok") == (answer.status, answer.content_type, answer.text)
 
 
-def test_versions_and_groups_are_told(world: Side) -> None:
+def test_versions_and_groups_are_listed(world: Side) -> None:
     assert ("1", "36") == tuple(world.send("GET", "/version").tree[name] for name in ("major", "minor"))
     assert ["v1"] == world.send("GET", "/api").tree["versions"]
     groups = {group["name"] for group in world.send("GET", "/apis").tree["groups"]}

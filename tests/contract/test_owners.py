@@ -1,4 +1,4 @@
-"""Garbage collection: what becomes of dependents when their owner goes."""
+"""Garbage collection: the fate of dependents when their owner is deleted."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_orphans_stay_without_their_owner(world: Side, namespace: str, owner: Js
     assert () == world.client.get(SECRETS, "dependent", namespace).metadata.owner_references
 
 
-def test_a_dependent_of_nobody_is_collected(world: Side, namespace: str) -> None:
+def test_a_dependent_without_an_existing_owner_is_collected(world: Side, namespace: str) -> None:
     ghost = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ghost", "uid": "never-was"}}
     dependent = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dependent"}}
 

@@ -46,7 +46,7 @@ CREATED = {**REFUSED_PODS, **OBJECTS}
 
 @pytest.fixture(scope="module")
 def place(world: Side) -> Iterator[str]:
-    """A namespace for all of them: nothing of what is refused stays there."""
+    """A namespace for all of them: no refused object remains there."""
     name = world.new_namespace()
     yield name
     world.send("DELETE", f"/api/v1/namespaces/{name}")

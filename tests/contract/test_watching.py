@@ -62,7 +62,7 @@ def test_every_change_is_one_event(world: Side, namespace: str, version: str) ->
     assert [("ADDED", "a", ""), ("MODIFIED", "a", "yes"), ("DELETED", "a", "yes")] == events(watch, 3)
 
 
-def test_a_watch_goes_on_where_another_ended(world: Side, namespace: str, version: str) -> None:
+def test_a_watch_continues_where_another_ended(world: Side, namespace: str, version: str) -> None:
     created = world.client.create(CONFIG_MAPS, config_map("a"), namespace)
     world.client.patch(CONFIG_MAPS, "a", namespace, {"metadata": {"labels": {"go": "yes"}}})
 
@@ -71,7 +71,7 @@ def test_a_watch_goes_on_where_another_ended(world: Side, namespace: str, versio
     assert [("MODIFIED", "a", "yes")] == events(watch, 1)
 
 
-def test_a_watch_from_nowhere_begins_with_what_is_there(world: Side, namespace: str, version: str) -> None:
+def test_a_watch_without_a_version_begins_with_the_existing_objects(world: Side, namespace: str, version: str) -> None:
     world.client.create(CONFIG_MAPS, config_map("a"), namespace)
 
     assert [("ADDED", "a", "")] == events(opened(world, namespace, ""), 1)

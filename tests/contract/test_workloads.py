@@ -183,7 +183,7 @@ def test_ordinals_may_start_later(here: Namespaced) -> None:
     eventually(lambda: here.names(PODS) == ["db-3", "db-4"])
 
 
-def test_a_deleted_pod_comes_back_on_its_claim(here: Namespaced) -> None:
+def test_a_deleted_pod_is_recreated_on_its_claim(here: Namespaced) -> None:
     here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[claim_template("data")]))
     here.wait_for_ready(STATEFUL_SETS, "db", 1)
     before, volume = here.get(PODS, "db-0")["metadata"]["uid"], here.get(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
@@ -218,7 +218,7 @@ def test_a_rolling_update_stops_at_the_partition(here: Namespaced) -> None:
     assert status["currentRevision"] == status["updateRevision"]
 
 
-def test_a_pod_below_the_partition_comes_back_as_it_was(here: Namespaced) -> None:
+def test_a_pod_below_the_partition_is_recreated_with_its_old_revision(here: Namespaced) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     here.create(STATEFUL_SETS, stateful_set("db", 2, updateStrategy=strategy))
     here.wait_for_ready(STATEFUL_SETS, "db", 2)
@@ -261,7 +261,7 @@ def test_a_new_template_in_the_middle_of_a_roll_supersedes_the_one_before(here: 
 
     here.delete(PODS, "db-0")
     eventually(lambda: "db-0" in here.images() and here.get(PODS, "db-0")["metadata"]["uid"] != uid)
-    # what lies below the partition comes back as it was before both changes
+    # a pod below the partition is recreated with the revision from before both changes
     assert "v1" == here.images()["db-0"]
     here.patch(STATEFUL_SETS, "db", {"updateStrategy": {"rollingUpdate": {"partition": 0}}})
     eventually(lambda: set(here.images().values()) == {"v3"} and len(here.images()) == 3)
@@ -287,7 +287,7 @@ def test_a_broken_revision_is_left_by_going_back(here: Namespaced) -> None:
     assert (first, first) == (status["currentRevision"], status["updateRevision"])
 
 
-def test_a_set_made_again_around_orphans_knows_no_revision_but_its_own(here: Namespaced) -> None:
+def test_a_set_recreated_around_orphans_knows_only_its_own_revision(here: Namespaced) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     before = stateful_set("db", 2, podManagementPolicy="Parallel", updateStrategy=strategy)
     here.create(STATEFUL_SETS, before)
@@ -311,7 +311,7 @@ def test_a_set_made_again_around_orphans_knows_no_revision_but_its_own(here: Nam
 
 
 def leave_behind(here: Namespaced, ordinal: int) -> None:
-    """A StatefulSet of four is made again, while one pod of the former stays Terminating, as on a lost machine."""
+    """A StatefulSet of four is recreated while one pod of the old one stays Terminating, as on a lost machine."""
     body = stateful_set("db", 4, podManagementPolicy="Parallel")
     here.create(STATEFUL_SETS, body)
     here.wait_for_ready(STATEFUL_SETS, "db", 4)
@@ -349,7 +349,7 @@ def test_nothing_is_made_or_deleted_behind_the_first_pod_that_is_in_the_way(here
 
 
 def test_a_set_whose_pods_lack_one_of_its_volumes_does_nothing_more(here: Namespaced) -> None:
-    """Nobody can give a pod another volume, and behind one that can't be brought in line nothing is done."""
+    """A pod's volume cannot change, and the controller does nothing for pods after one that it cannot correct."""
     here.create(STATEFUL_SETS, stateful_set("db", 3, podManagementPolicy="Parallel"))
     here.wait_for_ready(STATEFUL_SETS, "db", 3)
     here.delete(STATEFUL_SETS, "db", "Orphan")
@@ -596,7 +596,7 @@ def test_a_volume_goes_with_its_claim_unless_it_is_retained(here: Namespaced) ->
     here.client.delete(PERSISTENT_VOLUMES, kept)
 
 
-def test_a_pod_nobody_can_hold_stays_pending_and_says_why(here: Namespaced) -> None:
+def test_a_pod_that_fits_no_node_stays_pending_and_says_why(here: Namespaced) -> None:
     here.create(PODS, pod("lost", nodeSelector={"nowhere": "here"}))
 
     eventually(lambda: here.get(PODS, "lost")["status"].get("conditions"))

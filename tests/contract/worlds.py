@@ -78,7 +78,7 @@ class Side:
 
     @contextlib.contextmanager
     def reached_with(self, token: str) -> Iterator["Side"]:
-        """The same world as whoever the token makes of one."""
+        """The same world for the user whom the token identifies."""
         clock = SystemClock()
         config = replace(load_kubeconfig(str(self.kubeconfig), clock), credentials=StaticCredentials(f"Bearer {token}"))
         transport = HttpTransport(config, {}, clock)
@@ -148,7 +148,7 @@ def real(control_plane: ControlPlane) -> Iterator[Side]:
 
 
 def _definitions() -> list[Json]:
-    """Those of all kinds, as their files have them."""
+    """The definitions of all kinds, as in their files."""
     return [each for kind in crd.KINDS for each in load_crds(crd.DIRECTORY / kind.file_name)]
 
 

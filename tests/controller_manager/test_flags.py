@@ -223,7 +223,7 @@ def test_a_flag_without_effect_is_warned_of(argument: str, beginning: str) -> No
 
 
 @pytest.mark.parametrize("argument", ["-test-mode=false", "-logtostderr", "-features=VolumeModifying=false"])
-def test_a_flag_that_asks_for_what_is_so_anyway_is_not_warned_of(argument: str) -> None:
+def test_a_flag_that_equals_the_default_causes_no_warning(argument: str) -> None:
     assert () == options(argument).warnings
 
 

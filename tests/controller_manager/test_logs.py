@@ -131,7 +131,7 @@ def test_exceptions_are_rendered_without_their_secrets(clock: FakeClock) -> None
 
 @pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit("boom")])
 @pytest.mark.rule("TH-19")
-def test_the_end_of_a_thread_is_logged_and_told(
+def test_the_end_of_a_thread_is_logged_and_reported(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)

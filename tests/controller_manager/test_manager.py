@@ -42,7 +42,7 @@ def test_the_namespace_is_the_environments_else_the_connections(
 
 
 @pytest.mark.rule("5")
-def test_metrics_tell_of_the_process_itself(clock: FakeClock) -> None:
+def test_metrics_include_the_process_itself(clock: FakeClock) -> None:
     made = manager(clock, "-metrics-addr=127.0.0.1:0")
     made.health.start()
     try:
@@ -65,7 +65,7 @@ def test_putting_it_together_starts_and_sends_nothing(clock: FakeClock, monkeypa
     assert set(threading.enumerate()) <= before
 
 
-def test_informers_that_are_asked_for_after_the_start_are_an_error() -> None:
+def test_requesting_an_informer_after_the_start_is_an_error() -> None:
     runtimes: list[Runtime] = []
 
     def build(runtime: Runtime) -> list[Controller]:
@@ -89,7 +89,7 @@ def test_informers_that_are_asked_for_after_the_start_are_an_error() -> None:
 
 @pytest.mark.rule("TH-19")
 def test_a_thread_that_dies_ends_the_process_in_order() -> None:
-    """Whichever thread: a process that goes on without it looks alive and does not work."""
+    """For any thread: a process that continues without it looks alive and does not work."""
     config = ClusterConfig(server="http://127.0.0.1:9", source="test")
     options = ProcessOptions(name="painter", metrics_addr="127.0.0.1:0")
     made = ControllerManager(options, config, {}, SystemClock(), SeededRandomness(1), build=lambda _runtime: [])

@@ -1,4 +1,4 @@
-"""What any program with controllers is told."""
+"""The options of any program with controllers."""
 
 import contextlib
 
@@ -56,7 +56,7 @@ def test_the_environment_says_which_cluster_and_where_the_lease_is() -> None:
         ("-pd-failover-period=1m", "unrecognized arguments"),
     ],
 )
-def test_what_is_refused_says_why(capsys: pytest.CaptureFixture[str], flag: str, message: str) -> None:
+def test_a_refused_option_names_the_reason(capsys: pytest.CaptureFixture[str], flag: str, message: str) -> None:
     with pytest.raises(SystemExit) as exit_:
         options(flag)
     assert 2 == exit_.value.code

@@ -13,7 +13,7 @@ def test_the_page_is_up_to_date() -> None:
 
 
 @pytest.mark.slow
-def test_a_page_that_is_out_of_date_is_told_and_written(
+def test_reports_and_rewrites_an_outdated_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(reference, "PAGE", tmp_path / "metrics.md")

@@ -26,7 +26,7 @@ def looks(waits: CacheWaits, clock: FakeClock, outcomes: Mapping[str, Outcome], 
 
 @pytest.mark.parametrize("reason", ["Conflict", "CacheOutdated", "PodChanged"])
 @pytest.mark.rule("F3")
-def test_the_longer_it_has_waited_the_later_it_is_looked_at(clock: FakeClock, reason: str) -> None:
+def test_checks_become_rarer_the_longer_it_waits(clock: FakeClock, reason: str) -> None:
     waits, outcomes = CacheWaits(), {"tikv": Waiting(reason, "why", 0.5)}
     assert [10, 27, 11] == [looks(waits, clock, outcomes, seconds) for seconds in (5, 60, 100)]
 

@@ -26,7 +26,7 @@ EARLIER = "2026-01-01T00:00:00Z"
         ({"spec": Refused("InvalidSpec", "a"), "pd": Refused("B", "b")}, (False, "InvalidSpec", "a; pd: b")),
     ],
 )
-def test_what_needs_the_user_is_told_first(outcomes: dict[str, Outcome], expected: tuple[bool, str, str]) -> None:
+def test_a_wait_that_needs_the_user_comes_first(outcomes: dict[str, Outcome], expected: tuple[bool, str, str]) -> None:
     assert expected == progressing(outcomes, components=["pd", "tikv", "tidb"])
 
 
@@ -83,7 +83,7 @@ def test_without_an_update_time_it_is_a_condition_of_meta_v1() -> None:
         assert "2026-01-02T00:00:00Z" == changed[1]["lastTransitionTime"]
 
 
-def test_the_time_of_a_condition_may_be_that_of_its_status_alone() -> None:
+def test_a_condition_may_have_only_the_time_of_its_status() -> None:
     first = with_condition([], "Observed", (False, "A", "a"), NOW.replace(day=1), times_status=True)
     changed = with_condition(first, "Observed", (False, "B", "b"), NOW, times_status=True)
     assert ("B", EARLIER) == (changed[0]["reason"], changed[0]["lastTransitionTime"])

@@ -63,7 +63,7 @@ def test_what_is_waited_for_is_one_event(world: SimpleWorld) -> None:
 
 
 @pytest.mark.parametrize("world", [TIDB_DASHBOARDS, BACKUP_SCHEDULES], indirect=True)
-def test_it_is_told_where_it_belongs_soon_after_our_definitions_are_installed(world: SimpleWorld) -> None:
+def test_the_condition_appears_soon_after_our_definitions_are_installed(world: SimpleWorld) -> None:
     world.add(**VALID[world.resource])
     for kind in KINDS:
         ours = definition(kind)

@@ -165,7 +165,7 @@ def test_an_ignored_key_is_forgotten_and_not_retried(clock: FakeClock) -> None:
 
 
 @pytest.mark.rule("CW-5")
-def test_a_result_asks_to_come_back(clock: FakeClock) -> None:
+def test_a_result_requests_another_sync(clock: FakeClock) -> None:
     world = World(clock, lambda _key: Result(requeue_after=12))
 
     world.sync()
@@ -176,7 +176,7 @@ def test_a_result_asks_to_come_back(clock: FakeClock) -> None:
 
 @pytest.mark.parametrize("after", [None, 0, 0.0, -1, -math.inf, math.inf])
 @pytest.mark.rule("CW-5")
-def test_a_result_that_names_no_time_does_not_come_back(clock: FakeClock, after: float | None) -> None:
+def test_a_result_without_a_time_requests_no_sync(clock: FakeClock, after: float | None) -> None:
     world = World(clock, lambda _key: Result(requeue_after=after))
 
     world.sync()
@@ -455,7 +455,7 @@ def test_the_running_sync_ends_and_queued_keys_are_left(clock: FakeClock) -> Non
 
 
 @pytest.mark.rule("CW-11")
-def test_a_sync_that_does_not_end_is_told(clock: FakeClock) -> None:
+def test_a_sync_that_does_not_end_is_reported(clock: FakeClock) -> None:
     gate = Gate()
     world = World(clock, gate.sync)
     stop = Stop()

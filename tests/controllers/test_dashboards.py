@@ -58,13 +58,13 @@ class Workloads(SimpleWorld):
 
     @property
     def told(self) -> Json:
-        """What the status tells of the StatefulSet."""
+        """What the status says of the StatefulSet."""
         status = self.status()
         found: Json = status if self.resource == TIDB_DASHBOARDS else status.get("ngMonitoring") or {}
         return found
 
     def made(self) -> list[str]:
-        """What there is of the objects that it owns."""
+        """The existing objects that it owns."""
         found = (each for kind in (SECRETS, SERVICES, CONFIG_MAPS, STATEFUL_SETS) for each in self.names(kind))
         return [each for each in found if each.startswith("demo")]
 
@@ -186,7 +186,7 @@ def test_another_version_restarts_the_pod_and_the_phase_says_so(world: Workloads
     assert pod.decode()["spec"]["containers"][0]["image"].endswith(":v8.5.3")
 
 
-def test_what_can_not_be_changed_is_told_and_left(world: Workloads) -> None:
+def test_fields_that_cannot_change_are_reported_and_left(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -218,7 +218,7 @@ def test_what_can_not_be_changed_is_told_and_left(world: Workloads) -> None:
         ({"additionalVolumes": [{"name": "a"}, {"name": "a"}]}, "spec.additionalVolumes[1].name"),
     ],
 )
-def test_what_is_wrong_with_the_spec_is_told_by_field(world: Workloads, spec: Json, field: str) -> None:
+def test_problems_of_the_spec_are_reported_by_field(world: Workloads, spec: Json, field: str) -> None:
     world.add_cluster()
     world.demo(
         **{key: value for key, value in spec.items() if key != "ngMonitoring" or world.resource == TIDB_NG_MONITORINGS}
@@ -230,7 +230,7 @@ def test_what_is_wrong_with_the_spec_is_told_by_field(world: Workloads, spec: Js
     assert 1 == len([each for each in world.events() if each[0] == "FailedValidation"])
 
 
-def test_a_spec_that_is_no_longer_valid_goes_on_with_what_is_seen(world: Workloads) -> None:
+def test_an_object_whose_spec_became_invalid_is_still_observed(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -282,7 +282,7 @@ def test_who_refuses_its_pod_is_named_and_goes(world: Workloads) -> None:
     assert "True" == world.condition("Ready")[0]
 
 
-def test_what_others_change_is_put_right_and_what_they_delete_made_again(world: Workloads) -> None:
+def test_foreign_edits_are_undone_and_deleted_objects_recreated(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)

@@ -125,7 +125,7 @@ def test_what_a_cache_holds_otherwise_is_decided_anew(change: str) -> None:
 
 
 def asking(ctx: ReconcileContext, pods: Lister) -> Outcome:
-    """A stage that asks somebody."""
+    """A stage that sends a request."""
     effects.note()
     return Done()
 

@@ -1,4 +1,4 @@
-"""A stage that raises what nobody expects fails alone (lifecycle.md 3.1)."""
+"""A stage that raises an unexpected exception fails alone (lifecycle.md 3.1)."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise

@@ -20,7 +20,7 @@ def test_only_one_acts_for_an_object_and_others_are_free() -> None:
 
 
 @pytest.mark.rule("I35")
-def test_who_did_not_get_a_turn_does_not_end_that_of_another() -> None:
+def test_a_caller_without_the_lock_does_not_release_it() -> None:
     key_locks = KeyLocks(SoleOwner(OpenFence()))
     with key_locks.try_lock(PODS, "ns/a"):
         with key_locks.try_lock(PODS, "ns/a"):
@@ -43,7 +43,7 @@ def test_an_object_is_its_owners_who_has_the_shard_of_its_key() -> None:
 
 
 @pytest.mark.rule("CW-11")
-def test_a_shard_is_busy_while_somebody_acts_for_an_object_of_it() -> None:
+def test_a_shard_is_busy_while_a_worker_acts_for_one_of_its_objects() -> None:
     shards = Shards(1)
     with KeyLocks(shards).try_lock(TIDB_CLUSTERS, "ns/a"):
         assert not shards.is_idle(0)

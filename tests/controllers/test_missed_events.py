@@ -1,4 +1,4 @@
-"""What no watch told reaches the owners all the same (R11)."""
+"""Changes that no watch reported reach the owners all the same (R11)."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from tests.informers.support import as_object, eventually, informer_of, running
 
 
 class _Owners:
-    """Every TidbCluster that is asked for by name."""
+    """Every TidbCluster that is requested by name."""
 
     changes = 0
 

@@ -111,7 +111,7 @@ def test_it_is_managed_as_soon_as_the_annotation_is_gone(observed: Observed, val
 
 
 @pytest.mark.slow
-def test_what_is_gone_is_not_made_again_and_pods_are_told_nothing(observed: Observed) -> None:
+def test_deleted_objects_are_not_recreated_and_pods_get_no_commands(observed: Observed) -> None:
     world = observed.world
     observed.observe(KEPT)
     world.admin.delete(STATEFUL_SETS, "basic-tidb", NAMESPACE)
@@ -134,7 +134,7 @@ def test_objects_of_every_kind_may_be_observed(kind: str) -> None:
     before = everything(world)
     world.run(5.0)
     assert (made.raw, before) == (world.admin.get(resource, "looked-at", NAMESPACE).raw, everything(world))
-    # a status is no planned write, also where it is part of the object: then what there is must be readable
+    # a status is no planned write, even where it is part of the object: the existing one must be readable then
     assert [] == [each.name for each in observed.planned if each.resource == resource.plural and each.before is None]
     world.stop()
 
@@ -147,5 +147,5 @@ def sample_of(kind: str) -> Json:
 
 
 def everything(world: OperatorWorld) -> list[str]:
-    """What there is of all that is made for objects."""
+    """The existing objects of all kinds that controllers create."""
     return [f"{each}/{item['metadata']['name']}" for each in MADE for item in world.every(each)]

@@ -71,7 +71,7 @@ class Leases:
             handler.on_delete(self._last.pop(namespace))
 
     def renew(self, scope: Scope | Annotations | None, namespace: str = "elsewhere") -> None:
-        """Somebody is at work: the Lease is there, and renewed."""
+        """An operator is at work: it renews the Lease."""
         self.show(scope, namespace=namespace)
         self._clock.step(2.0)
         self.show(scope, namespace=namespace)
@@ -116,7 +116,7 @@ def test_one_that_is_only_there_may_be_of_an_operator_that_was_killed(bench: Ben
     assert () == bench.others.managing(cluster())
 
 
-def test_one_that_is_freed_or_deleted_is_of_nobody(bench: Bench) -> None:
+def test_a_released_or_deleted_lease_belongs_to_no_operator(bench: Bench) -> None:
     bench.leases.renew(Scope())
     bench.leases.show(Scope(), holder="")
     assert () == bench.others.managing(cluster())
@@ -147,7 +147,7 @@ def test_whose_scopes_share_no_cluster_do_not_meet(bench: Bench, theirs: Scope, 
 
 @pytest.mark.parametrize(("mine", "managed"), [(Scope(), True), (Scope("", "version=canary"), False)], ids=str)
 @pytest.mark.rule("3.2")
-def test_v1_6_tells_no_scope_and_manages_all_but_what_a_selector_shares_out(
+def test_v1_6_states_no_scope_and_counts_as_managing_all_but_what_a_selector_excludes(
     clock: FakeClock, mine: Scope, managed: bool
 ) -> None:
     bench = Bench(clock, mine)
@@ -155,7 +155,7 @@ def test_v1_6_tells_no_scope_and_manages_all_but_what_a_selector_shares_out(
     assert managed == bool(bench.others.managing(cluster(version="canary")))
 
 
-def test_an_annotation_that_somebody_broke_tells_no_scope(bench: Bench) -> None:
+def test_a_malformed_annotation_states_no_scope(bench: Bench) -> None:
     for text in ("", "{", "[]", '{"namespace": 3}'):
         bench.leases.renew({SCOPE: text})
         assert (OTHER,) == bench.others.managing(cluster()), text
@@ -175,7 +175,7 @@ def test_both_say_the_same_or_they_would_write_for_ever(clock: FakeClock) -> Non
     assert said[2].startswith(f"{OTHER} and {ME} manage this cluster; stop all but one, or give each")
 
 
-def test_it_is_told_once_in_log_and_events_and_taken_back_once(
+def test_a_conflict_is_reported_once_in_log_and_events_and_ends_once(
     bench: Bench, clock: FakeClock, logs: list[dict[str, object]]
 ) -> None:
     assert {} == bench.others.condition(cluster())
@@ -205,7 +205,7 @@ def test_who_may_not_see_leases_leaves_what_another_wrote(bench: Bench, clock: F
 
 
 def test_who_has_just_begun_to_look_leaves_what_another_wrote(bench: Bench, clock: FakeClock) -> None:
-    """It has seen no renewal yet, and would end a conflict that goes on."""
+    """It has seen no renewal yet, and would end a lasting conflict."""
     bench.leases.show(Scope())
     clock.step(14.0)
     assert {OPERATOR_CONFLICT: (True, "AnotherOperator", "two of them")} == bench.others.condition(cluster(told="True"))

@@ -1,4 +1,4 @@
-"""When to come back, from what the stages of a reconcile answered."""
+"""The time of the next reconcile, from the outcomes of the stages."""
 
 import pytest
 
@@ -46,5 +46,5 @@ def test_a_failure_that_says_when_it_is_retried_holds_up_nothing_else() -> None:
     ],
 )
 @pytest.mark.rule("3.3")
-def test_what_is_not_told_is_looked_at_in_its_time(told: Outcome, untold: Outcome, expected: Outcome) -> None:
+def test_a_change_without_an_event_is_noticed_at_its_time(told: Outcome, untold: Outcome, expected: Outcome) -> None:
     assert expected == in_time_for(told, untold)

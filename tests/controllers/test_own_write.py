@@ -99,7 +99,7 @@ def test_a_live_read_that_fails_is_tried_again(clock: FakeClock) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F6")
-def test_a_backup_goes_on_when_etcd_was_restored() -> None:
+def test_a_backup_continues_after_etcd_was_restored() -> None:
     world = BackupsWorld()
     world.add(backoffRetryPolicy={"maxRetryTimes": 0})
     storage, cache = world.world.server.storage, world.operator.caches[BACKUPS]

@@ -27,7 +27,7 @@ def test_retries_begin_after_a_second_and_end_at_a_hundred(clock: FakeClock) -> 
 
 
 @pytest.mark.rule("RL-9")
-def test_the_shared_rate_tells_its_waits(clock: FakeClock) -> None:
+def test_the_shared_rate_limit_counts_its_waits(clock: FakeClock) -> None:
     waits: list[float] = []
     queue = controller_queue("tidbcluster", Timers(clock), on_throttled=waits.append)
 

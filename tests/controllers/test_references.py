@@ -17,7 +17,7 @@ def refers_to(source: Object) -> list[str]:
 
 
 @pytest.mark.rule("CW-2")
-def test_who_refers_to_an_object_comes_back_with_its_news() -> None:
+def test_an_object_is_reconciled_when_one_that_it_refers_to_changes() -> None:
     references, queue = References(refers_to), []
     noting, told = references.noting(), references.enqueueing(lambda key, _priority=0: queue.append(key))
     noting.on_add(an_object("a", "1", "x", "y"), True)

@@ -1,4 +1,4 @@
-"""Which handlers are told again, every resync, of what has not changed (INF-25, CW-2)."""
+"""Which handlers every resync calls for unchanged objects (INF-25, CW-2)."""
 
 from collections import defaultdict
 
@@ -41,7 +41,7 @@ def test_resyncs_bring_up_the_objects_of_controllers_and_nothing_that_these_own(
     controllers = tidb_controllers(runtime, mocker.Mock(), mocker.Mock(), selector="", permitted=())
 
     resynced = {resource: each for resource in periods if (each := periods[resource].count(None))}
-    # the controller of pods with commands looks at those of a cluster with each resync of it
+    # at each resync of a cluster, the controller of pod commands checks the cluster's pods
     assert dict.fromkeys(resynced, 1) | {TIDB_CLUSTERS: 2} == resynced
     assert len(controllers) - 1 == len(resynced)
     for owned in (STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS, JOBS):

@@ -1,4 +1,4 @@
-"""Keys that may wait in vain do not hold up the others (reliability.md R31)."""
+"""Keys that may wait without effect do not delay the others (reliability.md R31)."""
 
 import threading
 from collections.abc import Callable

@@ -21,7 +21,7 @@ def test_a_status_that_changes_without_end_is_written_at_a_pace() -> None:
 
 
 @pytest.mark.rule("R13")
-def test_a_cluster_that_goes_on_failing_is_tried_less_than_once_in_a_second() -> None:
+def test_a_cluster_that_keeps_failing_is_tried_less_than_once_in_a_second() -> None:
     clock = FakeClock()
     limiter = StatusWriteLimiter(clock)
     for _ in range(int(BURST / FAILURE)):

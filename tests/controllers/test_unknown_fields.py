@@ -50,7 +50,7 @@ def _status(world: OperatorWorld, resource: Resource) -> Json:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind)
-def test_an_object_of_any_kind_names_the_fields_that_nobody_knows(resource: Resource, clock: FakeClock) -> None:
+def test_an_object_of_any_kind_names_its_unknown_fields(resource: Resource, clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock)
     valid = {"spec": rich_spec(resource)}
     wrong: Json = msgspec.json.decode(msgspec.json.encode(valid))

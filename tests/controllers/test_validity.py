@@ -24,7 +24,7 @@ def made(name: str, version: str = "1") -> Object:
 
 
 class Judge:
-    """Reads a StatefulSet, finds what it is told to, and counts how often it is asked."""
+    """Reads a StatefulSet, returns preset problems, and counts its calls."""
 
     def __init__(self, problems: Sequence[Problem] = (), also: Callable[[], object] = lambda: None) -> None:
         self.cache = Store()

@@ -1,4 +1,4 @@
-"""What the log tells of waits: begin and end, once each, with what they took."""
+"""What the log says about waits: begin and end, once each, with their duration."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,7 @@ class Log:
         self._waits = WaitLog(self._clock)
 
     def after(self, seconds: float, outcome: Outcome | None = None) -> list[dict[str, Any]]:
-        """What is told at the default level when the stage answers so, or does not answer."""
+        """The lines at the default level when the stage answers this, or does not answer."""
         self._clock.step(seconds)
         self._capture.entries.clear()
         self._waits.note({"tikv": outcome} if outcome else {})
@@ -36,7 +36,7 @@ class Log:
         return kept
 
     def debug(self) -> list[str]:
-        """What the last look told with -v=4 alone."""
+        """The lines of the last look that only -v=4 shows."""
         return [entry["event"] for entry in self._capture.entries if entry["log_level"] == "debug"]
 
 
@@ -56,12 +56,12 @@ def ended(seconds: float, **waited: float) -> list[dict[str, Any]]:
     return [{"event": "wait ended", "log_level": "info", "seconds": seconds, "waited": waited}]
 
 
-def test_nothing_is_told_of_what_is_done(log: Log) -> None:
+def test_nothing_is_logged_for_finished_stages(log: Log) -> None:
     assert [] == log.after(0, Done())
     assert [] == log.after(60, Done("suspended", "Suspended"))
 
 
-def test_a_wait_is_told_when_it_begins_and_ends_and_not_in_between(log: Log) -> None:
+def test_a_wait_is_logged_at_its_begin_and_end_and_not_in_between(log: Log) -> None:
     assert waiting(ROLLING) == log.after(0, ROLLING)
     assert [] == log.after(5, Waiting("RollingUpdate", "waiting until pod tikv-2 is Ready"))
     assert ["still waiting"] == log.debug()
@@ -72,7 +72,7 @@ def test_a_wait_is_told_when_it_begins_and_ends_and_not_in_between(log: Log) -> 
     assert waiting(ROLLING) == log.after(60, ROLLING)
 
 
-def test_what_holds_up_the_work_is_told_when_it_lasts(log: Log) -> None:
+def test_a_lasting_obstacle_is_logged(log: Log) -> None:
     log.after(0, ROLLING)
     assert [] == log.after(1, EVICTING)
     assert [] == log.after(9, ROLLING)
@@ -82,7 +82,7 @@ def test_what_holds_up_the_work_is_told_when_it_lasts(log: Log) -> None:
     assert ended(620.0, RollingUpdate=2.0, EvictingLeaders=618.0) == log.after(7, Done())
 
 
-def test_a_failure_is_told_when_trying_again_does_not_help(log: Log) -> None:
+def test_a_failure_is_logged_when_a_retry_does_not_help(log: Log) -> None:
     assert [] == log.after(0, UNREACHABLE)
     assert [] == log.after(1, Done())
     assert [] == log.after(60, UNREACHABLE)
@@ -92,7 +92,7 @@ def test_a_failure_is_told_when_trying_again_does_not_help(log: Log) -> None:
     assert ended(3.0, PDUnreachable=3.0) == log.after(1, Done())
 
 
-def test_a_refusal_is_told_once_however_often_the_stage_works_beside_it(log: Log) -> None:
+def test_a_refusal_is_logged_once_however_often_the_stage_works_beside_it(log: Log) -> None:
     (told,) = log.after(0, REFUSED)
     assert ("refused", "warning", "StalePVC") == (told["event"], told["log_level"], told["reason"])
     assert [] == log.after(60, REFUSED)
@@ -122,7 +122,7 @@ def test_a_failover_whose_substitutes_serve_is_no_wait_of_the_stage(log: Log) ->
     assert ("wait ended", "TiKVFailedOver", 86403.0) == (told["event"], told["reason"], told["seconds"])
 
 
-def test_what_comes_and_goes_is_told_a_few_times(log: Log) -> None:
+def test_a_recurring_wait_is_logged_a_few_times(log: Log) -> None:
     told = []
     for _ in range(100):
         told += [each["event"] for each in log.after(10, ROLLING)]
@@ -131,7 +131,7 @@ def test_what_comes_and_goes_is_told_a_few_times(log: Log) -> None:
     assert [*["waiting", "wait ended"] * 3, again] == told
 
 
-def test_a_wait_that_lasts_is_told_however_many_came_before(log: Log) -> None:
+def test_a_lasting_wait_is_logged_however_many_came_before(log: Log) -> None:
     for _ in range(10):
         log.after(1, ROLLING)
         log.after(1, Done())
@@ -148,7 +148,7 @@ def test_after_a_rest_a_wait_is_news(log: Log) -> None:
     assert waiting(ROLLING) == log.after(61, ROLLING)
 
 
-def test_other_waits_in_a_row_are_all_told(log: Log) -> None:
+def test_different_waits_in_a_row_are_all_logged(log: Log) -> None:
     for _ in range(10):
         assert waiting(ROLLING) == log.after(1, ROLLING)
         log.after(1, Done())

@@ -35,7 +35,7 @@ def findings(world: OperatorWorld, name: str, later: timedelta = timedelta()) ->
 
 
 def look(world: OperatorWorld, name: str, later: timedelta = timedelta()) -> Sequence[Finding]:
-    """The same, whoever leads."""
+    """The same under any leader."""
     (facts,) = read(world.admin, NAMESPACE, [name], world.clock.wall() + later)
     assert {} == facts.unread
     return diagnose(facts)

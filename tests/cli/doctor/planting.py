@@ -1,7 +1,5 @@
-"""Causes as somebody brings them about, each on a cluster of its own, for the sandbox and for a real control plane.
-
-A plant is a change of the spec of a small cluster, what is done beside it, and what must be found.
-"""
+"""Planted causes, each on its own cluster, for the sandbox and for a real control plane. A plant has a change of the
+spec of a small cluster, further actions, and the expected finding."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ def _nothing(_client: Client, _namespace: str, _name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """`reason` must be found on an object that `{name}` names, with a field and a value; `spec` is that of PD."""
+    """`reason` must be found on an object that `{name}` names, with a field and a value; `spec` is PD's."""
 
     reason: str
     spec: Spec = field(default_factory=dict)

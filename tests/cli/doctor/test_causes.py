@@ -56,7 +56,7 @@ def of(name: str, component: str = "tikv", **more: Any) -> Json:
 
 
 def facts(status: Json | None = None, spec: Json | None = None, **listed: Any) -> Facts:
-    """Those of a cluster `basic`; keys are the plurals of resources."""
+    """The objects of a cluster `basic`; keys are the plurals of resources."""
     known = {each.plural: each for each in _RESOURCES}
     cluster = {"metadata": {"name": "basic", "namespace": "default", "uid": "u", "creationTimestamp": JUST_NOW}}
     return Facts(

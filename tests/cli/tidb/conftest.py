@@ -27,5 +27,5 @@ def world(running: OperatorWorld) -> OperatorWorld:
 
 @pytest.fixture
 def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    """A terminal that lets the world go on while it waits."""
+    """A terminal that lets the world continue while it waits."""
     return Terminal(world.admin, capsys, WaitingClock(world.clock, world.run))

@@ -1,4 +1,4 @@
-"""Objects that a status is made of, as JSON."""
+"""Objects that a status reads, as JSON."""
 
 from collections.abc import Iterable
 
@@ -73,5 +73,5 @@ def condition(kind: str, reason: str, message: str = "", *, holds: bool = True) 
 
 
 def store(number: int, state: str = "Up", leaders: int = 10) -> Json:
-    """A store of TiKV; its pod is that of the number."""
+    """A TiKV store in the pod of that ordinal."""
     return {"id": str(number), "podName": f"shop-tikv-{number}", "ip": "", "leaderCount": leaders, "state": state}

@@ -121,7 +121,7 @@ _LAST_SEEN: Mapping[str, Json] = {
 
 
 def stale(kind: str) -> Found:
-    """A cluster whose component of this kind had a healthy member, and cannot be asked any more."""
+    """A cluster whose component of this kind had a healthy member, and no longer answers."""
     part = _LAST_SEEN[kind] | STALE
     if kind.startswith("dm-"):
         return dm_cluster({kind.removeprefix("dm-"): part})

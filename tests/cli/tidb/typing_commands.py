@@ -17,7 +17,7 @@ from ports.transport import ByteStream, Request, Response, Transport
 
 @dataclass(frozen=True, slots=True)
 class ThisServer:
-    """A server that nobody has to find."""
+    """A server that commands need not find."""
 
     client: Client
     namespace: str = "default"

@@ -26,7 +26,7 @@ class LogBackupsWorld(BackupsWorld):
 
     @property
     def task(self) -> LogTask:
-        """That of the log backup in its cluster."""
+        """The checkpoint of the log backup in its cluster."""
         return self.pd.task()
 
     def begin(self) -> None:
@@ -64,6 +64,6 @@ class LogBackupsWorld(BackupsWorld):
         return str(found.get("reason") or ""), str(found.get("message") or "")
 
     def arguments(self, command: str) -> list[str]:
-        """What the Job of a sub-command tells the program."""
+        """The arguments that the Job of a sub-command passes to the program."""
         found: list[str] = self.job(f"backup-demo-{command}")["spec"]["template"]["spec"]["containers"][0]["args"]
         return found

@@ -59,7 +59,7 @@ def test_no_credential_is_in_what_the_controllers_write(
     world = BackupsWorld(resource)
     try:
         for name, keys in HELD.items():
-            # one Secret lacks its first key: nothing of the others may be told
+            # one Secret lacks its first key: no value of the others may be shown
             present = keys[1:] if name == lacks else keys
             world.add_secret(name, **dict.fromkeys(present, f"{CANARY}-{name}"))
         access = {"from" if resource is BACKUPS else "to": ACCESS}

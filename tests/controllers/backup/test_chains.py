@@ -48,7 +48,7 @@ def test_bases_are_complete_snapshots_within_the_log() -> None:
         GOING,
     ],
 )
-def test_snapshots_of_others_of_parts_and_those_that_go_are_no_base(other: Any) -> None:
+def test_partial_and_deleted_snapshots_and_snapshots_of_other_clusters_are_no_base(other: Any) -> None:
     assert [] == chains.bases(log(), [snapshot(200, **other)])
 
 
@@ -89,7 +89,7 @@ def test_a_base_that_lacks_something_takes_nobodys_place(other: Any, *, needed: 
 
 
 @pytest.mark.rule("backup-3.9")
-def test_filters_are_those_of_the_user_who_has_no_other_snapshots() -> None:
+def test_a_user_without_other_snapshots_keeps_the_filters() -> None:
     shop, more = {"tableFilter": ["shop.*"]}, {"tableFilter": ["shop.*", "lab.*"]}
     one, two, other = snapshot(110, spec=shop), snapshot(200, spec=shop), snapshot(210, spec=more)
     assert chains.needing(one, [log(), one]) is not None
@@ -100,7 +100,7 @@ def test_filters_are_those_of_the_user_who_has_no_other_snapshots() -> None:
 
 @pytest.mark.rule("backup-3.9")
 def test_what_is_not_known_yet_keeps_a_snapshot() -> None:
-    """A log backup whose checkpoint nobody has read may need every snapshot since it began."""
+    """A log backup with an unknown checkpoint may need every snapshot since it began."""
     assert chains.needing(snapshot(110), [log(""), snapshot(200)]) is not None
 
 

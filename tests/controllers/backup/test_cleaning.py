@@ -1,4 +1,4 @@
-"""A Backup that is deleted goes with its files where it is asked to, and never with those of others (backup.md 3.9)."""
+"""A deleted Backup removes its files on request, and never files of other Backups (backup.md 3.9)."""
 
 from datetime import timedelta
 from typing import Any
@@ -57,7 +57,7 @@ def test_on_failure_only_the_files_of_a_failure_go(backups: BackupsWorld, kind: 
 
 @pytest.mark.parametrize("kind", ["Complete", "Failed"])
 def test_who_changes_the_policy_to_delete_has_the_files_removed(backups: BackupsWorld, kind: str) -> None:
-    """In v1.6 they stay: what has ended is not looked at any more."""
+    """In v1.6 they stay: it does not check a Backup that has ended."""
     backups.add()
     backups.say(kind, backupPath=PATH)
     backups.end(kind=kind, reason="CompletionsReached")
@@ -164,7 +164,7 @@ def test_a_restore_that_has_begun_reads_on_though_its_spec_is_not_valid_by_now(
 
 
 def restore_after(backups: BackupsWorld, method: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have somebody create a Restore of the files and label the Backup right after the operator's first such write."""
+    """Create a Restore of the files, and label the Backup, right after the operator's first such write."""
     carry, done = backups.faults.carry, list[Request]()
 
     def meddling(transport: Transport, request: Request) -> Response:
@@ -204,7 +204,7 @@ def test_a_restore_that_is_made_beside_the_job_that_cleans_waits(
     )
 
 
-def test_what_keeps_the_pod_that_cleans_from_starting_is_told(backups: BackupsWorld) -> None:
+def test_reports_why_the_cleaning_pod_cannot_start(backups: BackupsWorld) -> None:
     complete(backups)
     backups.delete()
     assert ("False", "", "") == backups.condition("Clean")
@@ -213,7 +213,7 @@ def test_what_keeps_the_pod_that_cleans_from_starting_is_told(backups: BackupsWo
     assert "Clean" == backups.phase()
 
 
-def test_a_cleaning_that_failed_is_told_and_tried_again(backups: BackupsWorld) -> None:
+def test_a_failed_cleaning_is_reported_and_retried(backups: BackupsWorld) -> None:
     """In v1.6 the finalizer stays for ever."""
     complete(backups)
     backups.delete()
@@ -251,7 +251,7 @@ def test_what_the_pod_says_of_a_failure_stays(backups: BackupsWorld) -> None:
     assert before == backups.condition("CleanFailed")
 
 
-def test_a_cleaning_that_ended_without_a_word_is_made_again(backups: BackupsWorld) -> None:
+def test_a_cleaning_that_ended_silently_is_repeated(backups: BackupsWorld) -> None:
     complete(backups)
     backups.delete()
     first = backups.job("clean-demo")["metadata"]["uid"]
@@ -263,7 +263,7 @@ def test_a_cleaning_that_ended_without_a_word_is_made_again(backups: BackupsWorl
 
 
 def test_in_a_namespace_that_goes_the_files_stay_and_nothing_hangs(backups: BackupsWorld) -> None:
-    """v1.6 waits for a Job that nobody can make."""
+    """v1.6 waits for a Job that cannot be created."""
     complete(backups)
     backups.delete_namespace()
     backups.run(30)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 MADE = ("log-start", "log-pause", "log-resume", "log-truncate", "stop-demo", "clean-demo")
 """The Jobs of a life."""
 WRITES = 25
-"""Those that tell that a pod does not start, and that it has, among them: there are no nodes."""
+"""The allowed conditions, among them that a pod does not start and that it has started: there are no nodes."""
 STEPS = (
     ("log-pause", {"logSubcommand": "log-pause"}, "Paused"),
     ("log-resume", {"logSubcommand": "log-start"}, "Running"),
@@ -23,7 +23,7 @@ SETTLED = 130.0
 
 
 def live(world: LogBackupsWorld) -> None:
-    """The whole life; each sub-command is carried out by one pod."""
+    """The whole life of a log backup; one pod runs each sub-command."""
     world.run(SETTLED, step=10.0)
     world.begin()
     world.run(SETTLED, step=10.0)
@@ -46,7 +46,7 @@ def live(world: LogBackupsWorld) -> None:
 
 
 def made(world: LogBackupsWorld) -> list[str]:
-    """The Jobs whose creation was asked for."""
+    """The Jobs whose creation was requested."""
     return [each for each in world.faults.made if each.startswith("POST") and each.endswith("/jobs")]
 
 

@@ -147,7 +147,7 @@ def test_a_log_that_is_restored_from_is_not_truncated(logs: LogBackupsWorld) -> 
 
 @pytest.mark.rule("backup-3.9")
 def test_a_log_that_is_compacted_is_not_truncated(logs: LogBackupsWorld) -> None:
-    """v1.6 takes away what tikv-ctl reads. What is later than the truncation is in nobody's way."""
+    """v1.6 removes what tikv-ctl reads. A compaction of later changes does not block a truncation."""
     logs.begin()
     for name, start in (("early", TSO + 1), ("late", TSO + 5)):
         spec = by_br(s3=S3 | {"prefix": "/log/"}, startTs=str(start), endTs=str(TSO + 9))
@@ -205,7 +205,7 @@ def test_a_cluster_that_does_not_answer_changes_nothing(logs: LogBackupsWorld) -
 
 
 @pytest.mark.rule("backup-3.8")
-def test_a_task_that_is_gone_is_told_once_a_second_look_shows_it(logs: LogBackupsWorld) -> None:
+def test_a_lost_task_is_reported_once_a_second_check_confirms_it(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.run(70)
     logs.task.stop()
@@ -222,7 +222,7 @@ def test_a_task_that_is_gone_is_told_once_a_second_look_shows_it(logs: LogBackup
 
 
 @pytest.mark.rule("backup-3.8")
-def test_an_error_in_the_cluster_is_told_and_forgotten(logs: LogBackupsWorld) -> None:
+def test_an_error_in_the_cluster_is_reported_and_cleared(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.task.fail("no space", store=4)
     logs.run(70)
@@ -235,7 +235,7 @@ def test_an_error_in_the_cluster_is_told_and_forgotten(logs: LogBackupsWorld) ->
 
 
 @pytest.mark.rule("backup-3.8")
-def test_one_that_was_paused_by_hand_goes_on_as_the_spec_says(logs: LogBackupsWorld) -> None:
+def test_a_log_backup_paused_by_hand_continues_as_the_spec_says(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.run(70)
     logs.task.pause()
@@ -273,7 +273,7 @@ def test_one_that_was_resumed_by_hand_is_paused_again(logs: LogBackupsWorld) -> 
 
 
 @pytest.mark.rule("backup-3.8")
-def test_a_job_that_crashed_is_told_and_made_again(logs: LogBackupsWorld) -> None:
+def test_a_crashed_job_is_reported_and_recreated(logs: LogBackupsWorld) -> None:
     """v1.6 waits for it for ever."""
     first = logs.job("backup-demo-log-start")["metadata"]["uid"]
     logs.end("backup-demo-log-start")
@@ -299,7 +299,7 @@ def test_what_its_pod_calls_failed_is_tried_again_when_the_job_is_deleted(logs: 
 
 
 @pytest.mark.rule("backup-3.8")
-def test_what_keeps_the_pod_of_a_sub_command_from_starting_is_told_until_it_starts(logs: LogBackupsWorld) -> None:
+def test_reports_why_the_pod_of_a_sub_command_cannot_start_until_it_starts(logs: LogBackupsWorld) -> None:
     logs.run(60)
     told = ("PodCannotStart", logs.kept_from_starting("backup-demo-log-start"))
     assert (told, ("True", *told)) == (logs.said("log-start", "Scheduled"), logs.condition("Scheduled"))
@@ -343,7 +343,7 @@ def test_what_a_failed_job_was_for_may_be_so_all_the_same(logs: LogBackupsWorld)
 
 
 @pytest.mark.rule("backup-3.8")
-def test_without_its_cluster_it_says_so_and_goes_on_when_it_is_back(logs: LogBackupsWorld) -> None:
+def test_reports_a_missing_cluster_and_continues_when_it_returns(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     logs.run(120)
@@ -354,7 +354,7 @@ def test_without_its_cluster_it_says_so_and_goes_on_when_it_is_back(logs: LogBac
 
 
 @pytest.mark.rule("backup-3.6")
-def test_a_wrong_edit_of_one_that_runs_is_told_and_taken_back(logs: LogBackupsWorld) -> None:
+def test_a_wrong_edit_of_a_running_log_backup_is_reported_and_reverted(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logTruncateUntil="yesterday")
     assert ("InvalidSpec", True) == (

@@ -174,15 +174,15 @@ def test_a_cluster_that_is_not_there_is_named_and_waited_for(backups: BackupsWor
 
 @pytest.mark.rule("F1")
 def test_a_cluster_that_no_cache_shows_is_read_live(backups: BackupsWorld) -> None:
-    """Its watch lags behind, or `-selector` leaves it to another operator: it is there all the same."""
+    """The watch lags behind, or `-selector` leaves the cluster to another operator: it exists all the same."""
     backups.operator.caches[TIDB_CLUSTERS].blind = True
     backups.add_cluster("other")
     backups.add(br={"cluster": "other"})
     assert (["backup-demo"], "Scheduled") == (backups.jobs(), backups.phase())
 
 
-def test_an_invalid_backup_says_why_and_is_looked_at_again_when_it_is_corrected(backups: BackupsWorld) -> None:
-    """v1.6 never looks at it again (3.6)."""
+def test_an_invalid_backup_says_why_and_is_checked_again_after_a_correction(backups: BackupsWorld) -> None:
+    """v1.6 never checks it again (3.6)."""
     backups.add(s3={"provider": "aws"})
     message = "spec.s3.bucket: is required; name the bucket"
     assert ("True", "InvalidSpec", message) == backups.condition("Invalid")
@@ -250,7 +250,7 @@ def test_a_job_of_another_is_left_alone(backups: BackupsWorld) -> None:
     assert "ownerReferences" not in backups.job()["metadata"]
 
 
-def test_a_process_that_ended_after_the_job_was_made_goes_on(backups: BackupsWorld) -> None:
+def test_a_process_that_crashed_after_creating_the_job_continues(backups: BackupsWorld) -> None:
     """v1.6 calls a Job of its own that its cache lacks a failure."""
     backups.add()
     uid = backups.job()["metadata"]["uid"]
@@ -270,7 +270,7 @@ def test_what_the_pod_has_said_is_final(backups: BackupsWorld, kind: str) -> Non
     assert before == backups.backup()
 
 
-def test_one_whose_status_is_replaced_once_it_is_complete_is_no_backup_any_more(backups: BackupsWorld) -> None:
+def test_a_backup_whose_status_is_replaced_after_its_completion_has_failed(backups: BackupsWorld) -> None:
     """In v1.6 it is Scheduled for ever."""
     backups.add()
     backups.say("Complete", commitTs="9", backupPath="s3://lab/full")
@@ -331,7 +331,7 @@ def test_nothing_is_written_while_the_job_runs(backups: BackupsWorld) -> None:
     assert before == backups.backup()
 
 
-def test_who_refuses_its_pod_is_told(backups: BackupsWorld) -> None:
+def test_reports_what_refuses_its_pod(backups: BackupsWorld) -> None:
     backups.world.faults.creation_refused("pods")
     backups.add()
     backups.run(60)
@@ -339,7 +339,7 @@ def test_who_refuses_its_pod_is_told(backups: BackupsWorld) -> None:
     assert ("True", "PodCannotStart", True) == (status, reason, "exceeded quota: sandbox" in message)
 
 
-def test_what_keeps_a_pod_from_starting_is_told_until_it_starts(backups: BackupsWorld) -> None:
+def test_reports_why_a_pod_cannot_start_until_it_starts(backups: BackupsWorld) -> None:
     """v1.6 says nothing: the pod, which could, does not run."""
     backups.add()
     backups.run(20)

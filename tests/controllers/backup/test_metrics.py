@@ -17,7 +17,7 @@ def value(world: BackupsWorld, metric: str, name: str = "demo") -> float | None:
     return world.operator.registry.get_sample_value(metric, {"namespace": "lab", "name": name})
 
 
-def test_a_log_backup_that_is_to_run_tells_how_far_it_is_behind() -> None:
+def test_a_running_log_backup_reports_its_lag() -> None:
     world = LogBackupsWorld()
     try:
         assert value(world, LAG) is None
@@ -35,7 +35,7 @@ def test_a_log_backup_that_is_to_run_tells_how_far_it_is_behind() -> None:
         world.stop()
 
 
-def test_files_that_cannot_be_removed_are_told(backups: BackupsWorld) -> None:
+def test_files_that_cannot_be_removed_are_reported(backups: BackupsWorld) -> None:
     backups.add(cleanPolicy="Delete")
     backups.say("Complete", backupPath="s3://lab/full")
     backups.end(kind="Complete", reason="CompletionsReached")
@@ -47,7 +47,7 @@ def test_files_that_cannot_be_removed_are_told(backups: BackupsWorld) -> None:
 
 
 @pytest.mark.slow
-def test_only_the_leader_tells(backups: BackupsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_leader_serves_the_metrics(backups: BackupsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     backups.add(cleanPolicy="Delete")
     backups.write(phase="CleanFailed", backupPath="s3://lab/full")
 

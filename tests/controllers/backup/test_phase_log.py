@@ -1,4 +1,4 @@
-"""The log tells how Backups go on, whoever has written it."""
+"""The log reports the progress of Backups, regardless of which program wrote the status."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -20,7 +20,7 @@ def told(logs: list[MutableMapping[str, Any]]) -> list[Line]:
     ]
 
 
-def test_each_phase_is_told_once_with_how_long_the_one_before_has_lasted(backups: BackupsWorld) -> None:
+def test_each_phase_is_logged_once_with_the_duration_of_the_previous_one(backups: BackupsWorld) -> None:
     with capture_logs() as logs:
         backups.add()
         backups.run(10)
@@ -36,7 +36,7 @@ def test_each_phase_is_told_once_with_how_long_the_one_before_has_lasted(backups
     assert ("Backup", 60.0) == (last["kind"], last["seconds"])
 
 
-def test_trouble_that_the_operator_finds_is_told_with_its_cause_alone(backups: BackupsWorld) -> None:
+def test_a_problem_that_the_operator_finds_is_logged_with_its_cause_only(backups: BackupsWorld) -> None:
     backups.add()
     backups.say("Running")
     with capture_logs() as logs:
@@ -45,7 +45,7 @@ def test_trouble_that_the_operator_finds_is_told_with_its_cause_alone(backups: B
     assert [("condition", "", "Failed")] == told(logs)
 
 
-def test_trouble_that_the_pod_tells_has_a_line_too(backups: BackupsWorld) -> None:
+def test_a_problem_that_the_pod_reports_is_logged_as_well(backups: BackupsWorld) -> None:
     backups.add()
     backups.say("Running")
     with capture_logs() as logs:

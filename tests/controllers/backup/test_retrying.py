@@ -1,4 +1,4 @@
-"""A snapshot's Job that has failed is made again, as often and as long as the policy says (backup.md 3.7)."""
+"""A failed Job of a snapshot is recreated as often and as long as the policy allows (backup.md 3.7)."""
 
 from datetime import timedelta
 
@@ -12,13 +12,13 @@ WHY = "failed reason Job backup-demo has failed, original reason BackoffLimitExc
 
 
 def records(backups: BackupsWorld) -> list[tuple[int, bool]]:
-    """Number of each record, and whether its Job was made again."""
+    """The number of each record, and whether its Job was recreated."""
     found = backups.status().get("backoffRetryStatus") or []
     return [(each["retryNum"], "realRetryAt" in each) for each in found]
 
 
 @pytest.mark.slow
-def test_a_job_that_failed_is_made_again_after_its_pause(backups: BackupsWorld) -> None:
+def test_a_failed_job_is_recreated_after_its_pause(backups: BackupsWorld) -> None:
     backups.add()
     first = backups.job()["metadata"]["uid"]
     backups.run(10)
@@ -75,7 +75,7 @@ def test_after_the_time_for_retries_it_has_failed(backups: BackupsWorld) -> None
 
 
 def test_who_wants_no_retries_gets_none(backups: BackupsWorld) -> None:
-    """v1.6 can't be told so (3.7)."""
+    """v1.6 has no such setting (3.7)."""
     backups.add(backoffRetryPolicy={"maxRetryTimes": 0})
     backups.end()
     assert ("True", "AlreadyFailed", f"exceed retry times, max is 0, {WHY}") == backups.condition("Failed")
@@ -182,7 +182,7 @@ def test_a_cache_that_still_shows_the_failed_job_counts_it_once(backups: Backups
     assert ([(1, True)], True) == (records(backups), first != backups.job()["metadata"]["uid"])
 
 
-def test_a_policy_that_became_invalid_is_told_and_retried_when_corrected(backups: BackupsWorld) -> None:
+def test_an_invalid_policy_is_reported_and_retried_after_a_correction(backups: BackupsWorld) -> None:
     backups.add()
     wrong = {"spec": {"backoffRetryPolicy": {"minRetryDuration": "soon"}}}
     backups.admin.patch(BACKUPS, "demo", NAMESPACE, wrong)

@@ -34,7 +34,7 @@ def stop_ends(logs: LogBackupsWorld) -> None:
 
 
 @pytest.mark.rule("backup-3.9")
-def test_what_keeps_the_pod_that_stops_it_from_starting_is_told(logs: LogBackupsWorld) -> None:
+def test_reports_why_the_stopping_pod_cannot_start(logs: LogBackupsWorld) -> None:
     logs.delete()
     logs.run(60)
     assert ("True", "PodCannotStart", logs.kept_from_starting("stop-demo")) == logs.condition("Scheduled")
@@ -92,7 +92,7 @@ def test_one_that_the_cluster_does_not_know_is_not_stopped(logs: LogBackupsWorld
 
 @pytest.mark.rule("backup-3.9")
 def test_one_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> None:
-    """v1.6 looks at the status alone, and the task goes on without end."""
+    """v1.6 reads only the status, and the task continues forever."""
     world = LogBackupsWorld()
     try:
         world.do("log-start", "Prepare", "Running", backupPath="s3://lab/log")
@@ -191,7 +191,7 @@ def is_there(world: LogBackupsWorld) -> bool:
 
 
 def test_a_log_backup_whose_namespace_goes_is_ended_in_its_cluster(elsewhere: LogBackupsWorld) -> None:
-    """No Job can be made there any more; v1.6 leaves the task for ever, and no other log backup can begin."""
+    """The namespace takes no new Job; v1.6 leaves the task forever, and no other log backup can begin."""
     elsewhere.admin.delete(NAMESPACES, "far")
     elsewhere.run(30)
     assert (False, False) == (is_there(elsewhere), elsewhere.task.exists)
@@ -203,7 +203,7 @@ def test_a_log_backup_whose_namespace_goes_is_ended_in_its_cluster(elsewhere: Lo
     assert ("LogBackupEnded", message) in elsewhere.events()
 
 
-def test_a_silent_pd_holds_a_namespace_up_for_five_minutes_and_the_cluster_tells_what_remains(
+def test_a_silent_pd_delays_a_namespace_for_five_minutes_and_an_event_names_what_remains(
     elsewhere: LogBackupsWorld,
 ) -> None:
     elsewhere.pd.answers = False

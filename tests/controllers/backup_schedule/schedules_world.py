@@ -111,7 +111,7 @@ class SchedulesWorld(BackupsWorld):
             self.complete()
 
     def log_saved_until(self, time: datetime, start: datetime | None = None) -> None:
-        """The log backup tells how far it has come."""
+        """Have the log backup report its checkpoint."""
         body: Json = {"phase": "Running", "logCheckpointTs": str(tso.of_time(time))}
         if start:
             body["commitTs"] = str(tso.of_time(start))

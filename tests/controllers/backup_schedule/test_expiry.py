@@ -61,7 +61,7 @@ def test_what_runs_stays_and_the_last_good_one_before_it(world: SchedulesWorld) 
 
 
 @pytest.mark.rule("backup-5.3")
-def test_backups_of_others_stay_though_they_look_alike(world: SchedulesWorld) -> None:
+def test_similar_backups_of_other_owners_stay(world: SchedulesWorld) -> None:
     labels = {"app.kubernetes.io/instance": "nightly", "tidb.pingcap.com/backup-schedule": "nightly"}
     done = {"conditions": [{"type": "Complete", "status": "True"}], "commitTs": "1"}
     body = tree("Backup", by_br(), status=done, name="mine", namespace=NAMESPACE, labels=labels)
@@ -80,7 +80,7 @@ def test_the_running_log_backup_stays_and_the_base_of_its_chain(world: Schedules
     for _ in range(4):
         world.nights(1)
         world.log_saved_until(world.clock.wall())
-    # data of the 4th at 4 o'clock, less two days: the base is that of the 2nd
+    # data from the 4th at 4 o'clock, less two days: the base is the snapshot of the 2nd
     assert ["log-nightly", night(2), night(3), night(4)] == world.backups()
     assert (
         str(tso.of_time(NEW_YEAR + timedelta(days=1, hours=4)))

@@ -16,11 +16,11 @@ NIGHTS = [f"nightly-2026-01-{day:02}t03-00-00" for day in range(1, 6)]
 
 
 class Killed(BaseException):
-    """What no handler of ours may see."""
+    """Errors that no handler may see."""
 
 
 class Struck:
-    """A transport on which the `at`th write meets a fault, before it is carried out or after; later ones as well."""
+    """A transport whose `at`th and later writes meet a fault, before or after they take effect."""
 
     def __init__(self, inner: Transport, at: int, fault: BaseException, *, after: bool, once: bool) -> None:
         self.writes = 0
@@ -67,7 +67,7 @@ def third_night(world: SchedulesWorld) -> None:
 
 
 def settled(world: SchedulesWorld) -> None:
-    """A process without faults goes on, and the backup of the third night ends."""
+    """A process without faults continues, and the backup of the third night ends."""
     world.restart()
     world.pass_time(60)
     assert ["log-nightly", *NIGHTS[1:3]] == world.backups()
@@ -88,9 +88,7 @@ def night(world: SchedulesWorld) -> SchedulesWorld:
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 7))
-def test_a_process_that_ends_at_any_write_is_followed_by_one_that_goes_on(
-    night: SchedulesWorld, at: int, *, after: bool
-) -> None:
+def test_a_new_process_continues_after_a_crash_at_any_write(night: SchedulesWorld, at: int, *, after: bool) -> None:
     life_of(night, at, Killed(), after=after)
     with pytest.raises(Killed):
         night.pass_time(1)
@@ -138,7 +136,7 @@ def test_a_stale_view_makes_no_second_backup_and_removes_none(
     settled(night)
 
 
-def test_a_group_that_nobody_sees_in_the_cache_is_seen_live(world: SchedulesWorld) -> None:
+def test_a_group_missing_from_the_cache_is_found_by_a_live_read(world: SchedulesWorld) -> None:
     group = {"tidb.pingcap.com/backup-schedule-group": "shared"}
     world.schedule("one", labels=group)
     world.schedule("two", labels=group, schedule="1 3 * * *")

@@ -37,7 +37,7 @@ def test_when_the_log_began_follows_from_the_backup(world: SchedulesWorld) -> No
 
 
 @pytest.mark.rule("backup-5.1")
-def test_a_log_backup_that_is_deleted_is_made_again_and_stops_no_snapshots(world: SchedulesWorld) -> None:
+def test_a_deleted_log_backup_is_recreated_and_stops_no_snapshots(world: SchedulesWorld) -> None:
     """In v1.6 there are no more snapshots then."""
     world.schedule(logBackupTemplate=LOG)
     world.admin.patch(BACKUPS, "log-nightly", NAMESPACE, {"metadata": {"finalizers": None}})
@@ -49,7 +49,7 @@ def test_a_log_backup_that_is_deleted_is_made_again_and_stops_no_snapshots(world
 
 
 @pytest.mark.rule("backup-5.1")
-def test_whether_the_log_is_saved_is_told(world: SchedulesWorld) -> None:
+def test_the_status_shows_whether_the_log_is_saved(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
     assert ("True", "Scheduled", "Backup log-nightly tells more") == world.says("LogBackupRuns")
     world.write("log-nightly", phase="Paused")
@@ -68,7 +68,7 @@ def test_a_log_backup_that_is_being_deleted_saves_nothing(world: SchedulesWorld)
 
 
 @pytest.mark.rule("backup-5.1")
-def test_a_log_backup_goes_on_without_its_template_until_it_is_deleted(world: SchedulesWorld) -> None:
+def test_a_log_backup_continues_without_its_template_until_it_is_deleted(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
     world.change(logBackupTemplate=None)
     assert (["log-nightly"], "True") == (world.backups(), world.says("LogBackupRuns")[0])
@@ -201,7 +201,7 @@ def test_a_part_in_which_nothing_was_logged_is_done_and_the_next_one_follows(
 
 @pytest.mark.rule("backup-5.4")
 def test_one_that_has_ended_before_the_last_one_is_not_taken_for_the_next(compacting: SchedulesWorld) -> None:
-    """Else the status told of the one and of the other in turns, without end."""
+    """Else the status would report the two in turns, without end."""
     for hours in (3, 4):
         ended(compacting, "Failed")
         compacting.pass_time(HOUR)
@@ -227,7 +227,7 @@ def test_what_failed_is_compacted_again(compacting: SchedulesWorld) -> None:
 
 
 @pytest.mark.rule("backup-5.4")
-def test_one_that_the_status_does_not_tell_of_is_found(compacting: SchedulesWorld) -> None:
+def test_a_log_backup_missing_from_the_status_is_found(compacting: SchedulesWorld) -> None:
     compacting.write_schedule(lastCompact=None, lastCompactExecutionTs=None)
     compacting.restart()
     compacting.pass_time(60)

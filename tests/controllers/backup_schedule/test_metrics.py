@@ -1,4 +1,4 @@
-"""What the metrics tell of a schedule, from the cache at the scrape."""
+"""The metrics of a schedule, from the cache at the scrape."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_why_no_backups_are_made(world: SchedulesWorld) -> None:
     assert 0 == value(world, "overdue")
 
 
-def test_a_scrape_asks_nobody(world: SchedulesWorld) -> None:
+def test_a_scrape_sends_no_request(world: SchedulesWorld) -> None:
     world.schedule()
     world.nights(1)
     world.operator.caches[BACKUPS].look()

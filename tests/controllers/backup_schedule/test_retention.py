@@ -93,7 +93,7 @@ def test_by_age_what_is_older_goes() -> None:
 
 
 @pytest.mark.rule("backup-5.3")
-def test_age_is_that_of_the_data_not_of_the_making() -> None:
+def test_age_counts_from_the_data_and_not_from_the_creation() -> None:
     late = made(1, ts=at(9))
     assert ["Complete-1"] == aged([late, *good(0)], 7)
 
@@ -101,7 +101,7 @@ def test_age_is_that_of_the_data_not_of_the_making() -> None:
 @pytest.mark.parametrize("log", [None, Log(at(999), at(100))])
 @pytest.mark.rule("backup-5.3")
 def test_the_last_good_one_stays_however_old_it_is(log: Log | None) -> None:
-    """In v1.6 a cluster of which no backup succeeds any more loses those that did."""
+    """In v1.6 a cluster whose backups all fail loses its earlier good ones."""
     assert [] == aged(good(100), 7, log)
     assert ["Complete-120"] == aged(good(100, 110, 120), 7, log)[:1]
 
@@ -178,7 +178,7 @@ def test_an_export_without_a_tso_is_as_old_as_it_is() -> None:
 
 
 @pytest.mark.rule("backup-5.3")
-def test_those_whose_files_are_not_found_push_out_nobody_and_nobody_them() -> None:
+def test_backups_with_missing_files_neither_displace_others_nor_are_displaced() -> None:
     doubtful = [made(day, name=f"Doubtful-{day}", is_doubtful=True) for day in (0, 2, 3)]
     backups = [*doubtful, *good(1, 9), made(0.5, "Failed")]
     assert ["Complete-9", "Doubtful-3", "Doubtful-2"] == numbered(backups, 1)

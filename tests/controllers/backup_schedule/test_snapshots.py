@@ -65,7 +65,7 @@ def test_the_next_one_waits_until_the_last_has_ended(world: SchedulesWorld) -> N
     assert [FIRST, SECOND] == world.backups()
 
 
-def test_a_schedule_says_what_the_backup_before_it_waits_for_and_goes_on_when_that_is_over(
+def test_a_schedule_reports_what_the_previous_backup_waits_for_and_continues_afterwards(
     world: SchedulesWorld,
 ) -> None:
     """v1.6 stops in silence behind a Backup that waits in silence."""
@@ -200,7 +200,7 @@ def test_who_joins_a_group_waits_for_what_runs_already(world: SchedulesWorld) ->
 
 
 @pytest.mark.rule("backup-5.1")
-def test_a_name_that_is_taken_is_told(world: SchedulesWorld) -> None:
+def test_a_taken_name_is_reported(world: SchedulesWorld) -> None:
     world.schedule()
     world.admin.create(BACKUPS, tree("Backup", by_br(), name=FIRST, namespace=NAMESPACE), NAMESPACE)
     world.pass_time(3 * HOUR)
@@ -212,7 +212,7 @@ def test_a_name_that_is_taken_is_told(world: SchedulesWorld) -> None:
 
 
 @pytest.mark.rule("backup-5.1")
-def test_how_the_last_one_went_is_told(world: SchedulesWorld) -> None:
+def test_reports_the_result_of_the_last_backup(world: SchedulesWorld) -> None:
     world.schedule()
     world.pass_time(3 * HOUR)
     assert "" == world.says("LastBackupComplete")[0]
@@ -226,7 +226,7 @@ def test_how_the_last_one_went_is_told(world: SchedulesWorld) -> None:
 
 
 @pytest.mark.rule("backup-5.2")
-def test_storage_and_size_of_the_schedule_are_those_of_a_template_without(world: SchedulesWorld) -> None:
+def test_a_template_without_storage_and_size_takes_the_schedules(world: SchedulesWorld) -> None:
     """v1.6 ignores the storage."""
     world.add_secret("password", password="PW")
     template = {"from": {"host": "basic-tidb", "secretName": "password"}}
@@ -244,7 +244,7 @@ def test_storage_and_size_of_the_schedule_are_those_of_a_template_without(world:
 
 
 @pytest.mark.rule("backup-5.1")
-def test_a_spec_that_can_t_make_backups_is_told_and_followed_when_it_is_corrected(world: SchedulesWorld) -> None:
+def test_an_invalid_spec_is_reported_and_applied_after_a_correction(world: SchedulesWorld) -> None:
     world.schedule(schedule="0 25 * * *")
     said = 'spec.schedule: "0 25 * * *": bad hour; write five fields such as 0 3 * * 1-5'
     assert ("False", "InvalidSpec", said) == world.says() == world.says("Valid")
@@ -266,7 +266,7 @@ def test_what_is_wrong_besides_stops_no_backups(world: SchedulesWorld) -> None:
 
 
 @pytest.mark.rule("backup-5.1")
-def test_a_template_that_can_t_be_read_is_told(world: SchedulesWorld) -> None:
+def test_an_unreadable_template_is_reported(world: SchedulesWorld) -> None:
     world.schedule(backupTemplate={"s3": {"provider": "aws"}})
     assert ("False", "InvalidSpec") == world.says()[:2]
     assert "spec.backupTemplate.s3.bucket: is required; name the bucket" in world.says()[2]

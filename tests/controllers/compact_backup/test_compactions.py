@@ -143,7 +143,7 @@ def test_what_can_t_be_made_is_tried_again_with_growing_pauses(world: BackupsWor
 
 
 @pytest.mark.rule("F44")
-def test_a_clock_that_is_put_back_makes_nobody_wait_until_then(world: BackupsWorld) -> None:
+def test_a_clock_that_is_set_back_delays_nothing_until_then(world: BackupsWorld) -> None:
     world.add(s3=S3 | {"secretName": "none"}, maxRetryTimes=3, **SPAN)
     world.run(5)
     world.clock.jump(timedelta(days=-365))
@@ -160,7 +160,7 @@ def test_the_secret_that_was_missing_is_found(world: BackupsWorld) -> None:
 
 
 @pytest.mark.rule("backup-6")
-def test_a_job_that_was_deleted_is_made_again(world: BackupsWorld) -> None:
+def test_a_deleted_job_is_recreated(world: BackupsWorld) -> None:
     world.add(**SPAN)
     world.write(state="Running")
     world.admin.delete(JOBS, "demo", NAMESPACE, propagation="Background")
@@ -206,7 +206,7 @@ def test_no_second_pod_begins_beside_one_whose_job_is_gone(world: BackupsWorld) 
 
 
 @pytest.mark.parametrize("at", range(1, 6))
-def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(world: BackupsWorld, at: int) -> None:
+def test_a_new_process_continues_after_a_crash_at_any_point(world: BackupsWorld, at: int) -> None:
     world.operator.caches[COMPACT_BACKUPS].blind = True
     world.add(**SPAN)
     world.restart()
@@ -228,7 +228,7 @@ def test_a_cache_that_does_not_show_the_job_makes_no_second_one(world: BackupsWo
     assert (uid, "Prepare") == (world.job("demo")["metadata"]["uid"], state(world))
 
 
-def test_what_keeps_its_pod_from_starting_is_told(world: BackupsWorld) -> None:
+def test_reports_why_its_pod_cannot_start(world: BackupsWorld) -> None:
     world.world.faults.creation_refused("pods")
     world.add(**SPAN)
     world.run(60)

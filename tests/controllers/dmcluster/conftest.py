@@ -11,7 +11,7 @@ from tests.controllers.dmcluster.dm_world import DMWorld
 
 @pytest.fixture(autouse=True)
 def _no_stack_trace() -> Iterator[None]:
-    """Whatever happens outside is an answer; what no stage expected is a mistake of ours."""
+    """Any outside failure is an answer; an exception that no stage expected is a defect of the operator."""
     with capture_logs() as logs:
         yield
     assert [] == [entry for entry in logs if "unexpected" in entry["event"]]

@@ -109,7 +109,7 @@ def test_loss_x_edit_a_scale_in_during_a_failover_keeps_the_quorum(dm: DMWorld) 
 
 
 @pytest.mark.slow
-def test_loss_x_edit_an_upgrade_goes_on_past_a_master_that_was_replaced(dm: DMWorld) -> None:
+def test_loss_x_edit_an_upgrade_continues_past_a_replaced_master(dm: DMWorld) -> None:
     pod, heal = lose(dm, "dm-master", 2)
     dm.run_until(lambda: dm.size("dm-master") == 4, 3 * PERIOD)
     dm.set(version="v8.5.3")
@@ -124,7 +124,7 @@ def test_loss_x_edit_an_upgrade_goes_on_past_a_master_that_was_replaced(dm: DMWo
 
 @pytest.mark.slow
 @pytest.mark.rule("6.8")
-def test_a_substitute_that_does_not_serve_has_replaced_nobody(dm: DMWorld) -> None:
+def test_a_substitute_that_does_not_serve_replaces_no_master(dm: DMWorld) -> None:
     pod, _ = lose(dm, "dm-worker", 1)
     dm.run_until(lambda: dm.size("dm-worker") == 3, 2 * PERIOD)
     dm.world.faults.pod_crash_loop(f"{NAMESPACE}/{NAME}-dm-worker-2")

@@ -1,4 +1,4 @@
-"""A DMCluster whose spec is not valid tells what runs, and names the field (lifecycle.md 2.2)."""
+"""A DMCluster with an invalid spec reports what runs, and names the field (lifecycle.md 2.2)."""
 
 import pytest
 

@@ -169,7 +169,7 @@ def test_the_last_master_cannot_be_scaled_in(dm: DMWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-6")
-def test_10_workers_are_suspended_before_masters_and_all_comes_back_on_its_volumes(dm: DMWorld) -> None:
+def test_10_workers_are_suspended_before_masters_and_all_resume_on_their_volumes(dm: DMWorld) -> None:
     claims = {each["metadata"]["uid"] for each in dm.every(PERSISTENT_VOLUME_CLAIMS)}
     ids = set(dm.masters.members)
     dm.set(suspendAction={"suspendStatefulSet": True})

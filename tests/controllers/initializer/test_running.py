@@ -123,7 +123,7 @@ def test_what_is_wrong_with_the_spec_is_told_by_field(world: SimpleWorld, spec: 
 
 
 @pytest.mark.rule("other-resources-2.1")
-def test_the_step_that_failed_is_told_and_stays(world: SimpleWorld) -> None:
+def test_the_failed_step_is_reported_and_remains(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
     end(world, "Failed", "init SQL, statement 1: 1007: Can't create database 'shop'; database exists")
@@ -204,7 +204,7 @@ def with_a_node() -> Iterator[SimpleWorld]:
 
 
 @pytest.mark.rule("R23")
-def test_a_job_whose_pod_can_not_start_is_made_again_when_the_spec_is_put_right(with_a_node: SimpleWorld) -> None:
+def test_a_job_whose_pod_cannot_start_is_recreated_after_the_spec_is_corrected(with_a_node: SimpleWorld) -> None:
     world = with_a_node
     world.world.faults.image_missing("*:typo")
     world.add(**SPEC | {"image": "tnir/mysqlclient:typo"}, initSql=SQL)
@@ -218,7 +218,7 @@ def test_a_job_whose_pod_can_not_start_is_made_again_when_the_spec_is_put_right(
 
 
 @pytest.mark.rule("other-resources-2.3")
-def test_a_config_map_that_is_gone_before_the_pod_has_started_is_made_again(with_a_node: SimpleWorld) -> None:
+def test_a_config_map_lost_before_the_pod_started_is_recreated(with_a_node: SimpleWorld) -> None:
     world = with_a_node
     world.add(**SPEC | {"nodeSelector": {"disk": "ssd"}}, initSql=SQL, annotations={"tidb.pingcap.com/run": "1"})
     world.annotate(run="2")
@@ -262,7 +262,7 @@ def _without_newer_labels(resource: Resource, tree: Json, _: Json | None) -> Non
 
 
 @pytest.mark.rule("R23")
-def test_another_cluster_gets_a_job_only_when_that_of_the_first_has_run_nothing(with_a_node: SimpleWorld) -> None:
+def test_another_cluster_gets_a_job_only_if_the_first_job_has_run_nothing(with_a_node: SimpleWorld) -> None:
     world = with_a_node
     world.add_cluster("other")
     world.world.faults.image_missing("*:typo")
@@ -312,7 +312,7 @@ def test_a_job_that_may_have_run_sql_is_left_alone(world: SimpleWorld, state: Js
 
 
 @pytest.mark.rule("other-resources-2.2")
-def test_a_process_that_ended_after_any_write_is_followed_by_one_that_goes_on(world: SimpleWorld) -> None:
+def test_a_new_process_continues_after_a_crash_at_any_write(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC)
     end(world)
@@ -343,7 +343,7 @@ def test_who_refuses_its_pod_is_named(world: SimpleWorld) -> None:
     assert "exceeded quota: sandbox" in world.condition("Ready")[2]
 
 
-def test_a_job_that_is_under_way_is_followed_when_the_spec_is_not_valid_any_more(world: SimpleWorld) -> None:
+def test_a_running_job_is_followed_after_the_spec_became_invalid(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
     world.run(5)

@@ -123,7 +123,7 @@ def test_stores_of_a_cluster_that_the_operator_does_not_see_are_named(restores: 
 
 
 def test_one_whose_status_is_replaced_once_it_is_complete_is_complete(restores: BackupsWorld) -> None:
-    """`kubectl replace`; in v1.6 TiKV does not collect garbage any more then."""
+    """`kubectl replace`; in v1.6 TiKV then no longer collects garbage."""
     tikv(restores, OFF)
     restores.add(**PITR)
     restores.say("Complete", commitTs="9")

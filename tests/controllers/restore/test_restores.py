@@ -52,7 +52,7 @@ def test_a_cluster_that_is_not_there_is_named_and_waited_for(restores: BackupsWo
     assert [] == restores.jobs()
 
 
-def test_an_invalid_restore_says_why_and_is_looked_at_again_when_it_is_corrected(restores: BackupsWorld) -> None:
+def test_an_invalid_restore_says_why_and_is_checked_again_after_a_correction(restores: BackupsWorld) -> None:
     restores.add(s3={"provider": "aws"})
     assert ("True", "InvalidSpec", "spec.s3.bucket: is required; name the bucket") == restores.condition("Invalid")
     restores.admin.patch(RESTORES, "demo", NAMESPACE, {"spec": {"s3": S3}})
@@ -60,7 +60,7 @@ def test_an_invalid_restore_says_why_and_is_looked_at_again_when_it_is_corrected
     assert ("Scheduled", "False") == (restores.phase(), restores.condition("Invalid")[0])
 
 
-def test_what_is_not_offered_is_told_by_field(restores: BackupsWorld) -> None:
+def test_unsupported_fields_are_reported_by_name(restores: BackupsWorld) -> None:
     restores.add(restoreMode="volume-snapshot")
     _, reason, message = restores.condition("Invalid")
     assert "InvalidSpec" == reason
@@ -87,7 +87,7 @@ def test_a_job_that_failed_without_a_word_is_the_end(restores: BackupsWorld) -> 
     assert (before, ["restore-demo"]) == (restores.backup(), restores.jobs())
 
 
-def test_what_the_last_pod_said_is_told_when_its_job_has_failed(restores: BackupsWorld) -> None:
+def test_the_last_pods_message_is_reported_when_its_job_has_failed(restores: BackupsWorld) -> None:
     restores.add(backoffLimit=1)
     said = {"type": "RetryFailed", "status": "True", "reason": "RestoreDataFromRemoteFailed", "message": "BR says no"}
     restores.write(phase="RetryFailed", conditions=[*restores.status()["conditions"], said])
@@ -167,7 +167,7 @@ def test_it_is_not_pruned_while_another_pod_may_restore(restores: BackupsWorld) 
     assert ["restore-demo", "restore-demo-prune"] == sorted(restores.jobs())
 
 
-def test_what_keeps_the_pod_that_prunes_from_starting_is_told(restores: BackupsWorld) -> None:
+def test_reports_why_the_pruning_pod_cannot_start(restores: BackupsWorld) -> None:
     restores.add(prune="afterFailed")
     restores.end("restore-demo")
     restores.run(60)

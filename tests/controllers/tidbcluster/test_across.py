@@ -34,7 +34,7 @@ def join(worlds: JoinedWorlds, name: str = "guest", *, pd: int, tikv: int = 2) -
     worlds.run_until_ready()
     worlds.south.apply(across(name, SOUTH, NORTH, pd=pd, tikv=tikv, tidb=1))
     worlds.run_until_ready()
-    # the others are news that no event tells
+    # no event reports changes of the others
     worlds.run(31.0)
     worlds.north.forget()
     worlds.south.forget()

@@ -46,7 +46,7 @@ def test_a_restart_of_the_operator_and_other_hands_restart_no_pod_whatever_a_web
 
 
 def _uids(world: OperatorWorld) -> dict[str, str]:
-    """Those of the pods of StatefulSets."""
+    """The templates of the pods of StatefulSets."""
     pods = (pod["metadata"] for pod in world.every(PODS) if "discovery" not in pod["metadata"]["name"])
     return {meta["name"]: meta["uid"] for meta in pods}
 
@@ -57,7 +57,7 @@ def test_a_StatefulSet_is_made_once_though_admission_changes_its_claim_templates
     world.apply(sample("basic"))
     world.run_until_ready()
     world.run(180.0)
-    # those of PD, TiKV and TiDB
+    # the pods of PD, TiKV and TiDB
     assert (3, "Done") == (world.writes().count("create statefulsets.apps "), world.reason())
 
 

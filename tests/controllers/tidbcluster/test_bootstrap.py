@@ -75,7 +75,7 @@ def test_rolls_pd_before_the_first_tikv_has_started(world: OperatorWorld) -> Non
 @pytest.mark.slow
 @pytest.mark.rule("F54", "#6405")
 def test_a_deleted_pd_leader_recovers_without_help(three: OperatorWorld) -> None:
-    """Nobody hands over before; the other members elect another leader."""
+    """No leader hands over before; the other members elect another one."""
     leader, before = three.cluster()["status"]["pd"]["leader"]["name"], members(three)
     uid = three.get(PODS, leader)["metadata"]["uid"]
     three.forget()

@@ -250,7 +250,7 @@ def test_a_removed_hanging_member_does_not_block_requests_to_pd(world: OperatorW
     world.run(5.0)
     world.world.faults.pd_ctl(f"{NAMESPACE}/basic", "DELETE", "members/name/basic-pd-1")
     world.run_until(lambda: "was removed from PD" in world.progressing, 120.0)
-    world.world.faults.pod_crash(f"{NAMESPACE}/basic-pd-1")  # it comes back on its data, and its pod gets Ready
+    world.world.faults.pod_crash(f"{NAMESPACE}/basic-pd-1")  # it starts again on its data, and its pod becomes Ready
     world.run(30.0)
     world.forget()
     world.run(300.0)

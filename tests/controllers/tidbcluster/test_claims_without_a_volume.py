@@ -1,4 +1,4 @@
-"""Claims that have no volume yet: which are made again, and which are left alone (lifecycle.md F47, 10.2)."""
+"""Claims that have no volume yet: which the operator recreates, and which it keeps (lifecycle.md F47, 10.2)."""
 
 import pytest
 

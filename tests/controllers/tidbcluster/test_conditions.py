@@ -15,7 +15,7 @@ ROLLING = {"currentRevision": "1", "updateRevision": "2"}
 
 
 def status(**changed: Any) -> Json:
-    """That of a cluster that serves, but for what is given."""
+    """The status of a serving cluster with the given differences."""
     names = ("demo-pd-0", "demo-pd-1", "demo-pd-2")
     members = {name: {"name": name, "id": "1", "clientURL": "http://x", "health": True} for name in names}
     stores = {

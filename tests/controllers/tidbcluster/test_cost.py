@@ -7,7 +7,7 @@ import pytest
 from tests.operator_world import OPERATOR, OperatorWorld, sample
 
 _MOST = {
-    # each StatefulSet is created for an owner that is there, and over nothing of others
+    # each StatefulSet is created for an existing owner, and replaces no foreign object
     "GET tidbclusters": 3,
     "GET statefulsets": 3,
     "GET pods": 3,

@@ -35,7 +35,7 @@ def cluster(pd: int = 3, tikv: int = 3, tidb: int = 2, most: int = 3) -> Json:
 
 
 def failing_over(clock: FakeClock, body: Json, failover: FailoverSettings = QUICKLY) -> Iterator[OperatorWorld]:
-    """A Ready cluster on six nodes; no resync is needed for what becomes of it."""
+    """A Ready cluster on six nodes; no step of a failover needs a resync."""
     settings = replace(SETTINGS, failover=failover)
     world = OperatorWorld(clock=clock, nodes=NODES, settings=settings)
     world.apply(body)
@@ -318,7 +318,7 @@ def test_does_not_replace_pods_that_its_own_roll_restarted(world: OperatorWorld)
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.rule("F12")
 def test_replaces_a_pod_whose_volume_a_client_deletes_during_its_restart(world: OperatorWorld, component: str) -> None:
-    """It was our roll that ended the pod, but the data went with the claim: nobody comes back from that."""
+    """Our roll ended the pod, but the data went with the claim: the store cannot recover."""
     pod = f"basic-{component}-2"
     world.change(**{component: {"nodeSelector": {"no-such": "label"}}})
     world.run_until(lambda: "Unschedulable" in said(world, component)[1])
@@ -349,7 +349,7 @@ def test_replaces_a_pod_on_a_lost_machine_during_a_roll_although_the_operator_re
 
 
 def lose_its_disk_in_its_restart(world: OperatorWorld, pod: str) -> None:
-    """A roll restarts PD's pods, and one of them comes back to an empty volume; all are left to themselves for long."""
+    """A roll restarts PD's pods, and one of them restarts on an empty volume; no client intervenes for long."""
     world.change(pd={"annotations": {"a": "b"}})
     world.run_until(lambda: "deletionTimestamp" in world.get(PODS, pod)["metadata"])
     world.world.faults.disk_lost(NAMESPACE, f"pd-{pod}")
@@ -523,7 +523,7 @@ def test_replaced_servers_get_the_corrected_template(world: OperatorWorld) -> No
 def test_replaces_a_terminating_server_of_an_older_stateful_set_on_a_lost_machine(
     world: OperatorWorld,
 ) -> None:
-    """The new StatefulSet neither counts it nor can make its own while it is there."""
+    """The new StatefulSet neither counts the old pod nor can create its own while that exists."""
     world.world.faults.node_gone(node_of(world, "basic-tidb-1"))
     world.admin.delete(STATEFUL_SETS, "basic-tidb", NAMESPACE)
     world.run_until(lambda: said(world, "tidb")[0] == "TiDBFailedOver", PERIOD * 3)
@@ -554,7 +554,7 @@ def test_does_not_replace_an_unschedulable_server(world: OperatorWorld) -> None:
 @pytest.mark.parametrize("automatic", [True, False])
 @pytest.mark.rule("lifecycle-9.5", "R28")
 def test_abandons_the_data_of_a_lost_host_on_command(clock: FakeClock, automatic: bool) -> None:
-    """Its disks are gone with it: the pods come back elsewhere, on new volumes."""
+    """Its disks are gone with it: the pods restart elsewhere, on new volumes."""
     body = cluster()
     if automatic:
         body["metadata"]["annotations"] = {"app.kubernetes.io/auto-failure-recovery": "true"}

@@ -1,4 +1,4 @@
-"""What is told and done when something outside does not work; nothing ever ends in a stack trace."""
+"""What the operator reports and does when something outside fails; no failure ends in a stack trace."""
 
 from collections.abc import Iterator
 
@@ -140,7 +140,9 @@ def test_malformed_answers_of_pd_count_as_unknown(basic: OperatorWorld, body: by
 
 
 @pytest.mark.rule("F8", "#303")
-def test_drops_members_missing_from_the_newest_answer_and_keeps_the_times_of_others(basic: OperatorWorld) -> None:
+def test_drops_members_missing_from_the_newest_answer_and_keeps_the_times_of_the_remaining_ones(
+    basic: OperatorWorld,
+) -> None:
     basic.run(5.0)
     before = members(basic)
     gone = {

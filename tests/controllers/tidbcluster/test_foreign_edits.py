@@ -1,4 +1,4 @@
-"""Edits of StatefulSets by others: no pod is restarted for them, and what was written is written back (I42)."""
+"""Edits of StatefulSets by other clients: no pod restarts for them, and the operator writes its own spec back (I42)."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -128,7 +128,7 @@ def test_reverts_a_foreign_edit_during_a_roll(wide: OperatorWorld, component: st
 
 @pytest.mark.rule("I42")
 def test_reverts_a_foreign_template_and_partition_while_pd_is_silent(wide: OperatorWorld) -> None:
-    """What is put right needs no data plane."""
+    """Undoing an edit needs no data plane."""
     wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
     wide.run(30.0)
     before = uids(wide, "tikv")
@@ -152,7 +152,7 @@ def test_reverts_a_foreign_template_and_partition_while_pd_is_silent(wide: Opera
 def test_reverts_the_template_of_a_stateful_set_that_a_client_recreated(
     wide: OperatorWorld, component: str, with_record: bool
 ) -> None:
-    """Its pods were left to it; Kubernetes begins to restart them at once, and must not go on."""
+    """Its pods were left to it; Kubernetes begins to restart them at once, and must stop."""
     name = f"basic-{component}"
     body = wide.get(STATEFUL_SETS, name)
     wanted, meta = spec_of(wide, component), body["metadata"]

@@ -1,4 +1,4 @@
-"""What others make of the objects of a cluster is put right, and no pod is restarted for it (reliability.md R27)."""
+"""Foreign edits of a cluster's objects are undone, and no pod restarts for it (reliability.md R27)."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def uids(world: OperatorWorld) -> set[str]:
 
 
 def ours(world: OperatorWorld) -> dict[str, str]:
-    """The labels of the pod, but those of nodes and of its ordinal, and its annotations."""
+    """The labels of the pod, except node labels and its ordinal, and its annotations."""
     meta = world.get(PODS, POD)["metadata"]
     others = ("topology.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
     labels: dict[str, str] = {key: text for key, text in meta["labels"].items() if not key.startswith(others)}

@@ -167,7 +167,7 @@ def test_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -> Non
 
 
 def _refuse(world: OperatorWorld, resource: Resource, name: str) -> None:
-    """Have a policy let nobody change one object."""
+    """Have a policy deny all changes of one object."""
 
     def policy(of: Resource, tree: Json, old: Json | None) -> None:
         if (of, tree["metadata"].get("name")) == (resource, name) and old is not None:
@@ -177,7 +177,7 @@ def _refuse(world: OperatorWorld, resource: Resource, name: str) -> None:
 
 
 @pytest.mark.rule("lifecycle-11.3")
-def test_a_write_protected_volume_does_not_block_the_policy_of_others(basic: OperatorWorld) -> None:
+def test_a_write_protected_volume_does_not_block_the_policy_of_other_volumes(basic: OperatorWorld) -> None:
     name = volume_name(basic, "pd-basic-pd-0")
     _refuse(basic, PERSISTENT_VOLUMES, name)
     basic.change(pvReclaimPolicy="Delete")
@@ -190,7 +190,7 @@ def test_a_write_protected_volume_does_not_block_the_policy_of_others(basic: Ope
 
 
 @pytest.mark.rule("lifecycle-11.4")
-def test_a_write_protected_pod_does_not_block_the_labels_of_others(basic: OperatorWorld) -> None:
+def test_a_write_protected_pod_does_not_block_the_labels_of_other_pods(basic: OperatorWorld) -> None:
     for pod in ("basic-pd-0", "basic-tikv-0"):
         basic.admin.patch(PODS, pod, operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
     _refuse(basic, PODS, "basic-pd-0")
@@ -262,9 +262,9 @@ def world(clock: FakeClock, away: Away) -> Iterator[OperatorWorld]:
 
 
 def lose_the_claim(world: OperatorWorld, away: Away) -> str:
-    """A TiKV pod comes back while no node takes it, and then its claim is deleted; the UID of that pod.
+    """Recreate a TiKV pod while no node takes it, then delete its claim; returns the UID of that pod.
 
-    A newer Kubernetes makes such a claim anew, if it may; here it may not.
+    A newer Kubernetes recreates such a claim, if it may; here it may not.
     """
     for node in world.admin.list_page(NODES).items:
         world.admin.patch(NODES, node.metadata.name, "", {"spec": {"unschedulable": True}})
@@ -321,7 +321,7 @@ def test_deletes_no_pod_while_the_state_of_its_claim_is_unknown(
 
 @pytest.mark.rule("F1")
 def test_deletes_no_pod_for_a_claim_missing_only_from_the_cache(basic: OperatorWorld, away: Away) -> None:
-    """As one that somebody made in advance: without our labels the cache never shows it."""
+    """A claim that the user created in advance: without our labels the cache never shows it."""
     lost = lose_the_claim(basic, away)
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claim = {"metadata": {"name": CLAIM}, "spec": spec}

@@ -36,7 +36,7 @@ def relabel(world: OperatorWorld, name: str, instance: str | None) -> None:
 
 
 def made_for(world: OperatorWorld, name: str) -> dict[str, str]:
-    """What there is with the names of a cluster's objects, and the UIDs."""
+    """The existing objects with the names of a cluster's objects, and their UIDs."""
     return {
         f"{resource} {each['metadata']['name']}": each["metadata"]["uid"]
         for resource in (*_MADE, PERSISTENT_VOLUME_CLAIMS)

@@ -1,4 +1,4 @@
-"""A spec that is not valid is told once, and the last valid one holds until it is corrected (lifecycle.md 2.2, I28)."""
+"""An invalid spec is reported once, and the last valid one holds until a correction (lifecycle.md 2.2, I28)."""
 
 from typing import Any
 

@@ -36,7 +36,7 @@ def join(world: OperatorWorld, cluster: Json) -> None:
     world.run_until_ready()
     world.apply(cluster)
     world.run_until_ready("guest")
-    # others are news that no event tells
+    # no event reports changes of the others
     world.run(31.0)
 
 
@@ -132,7 +132,7 @@ def test_keeps_the_last_pd_while_no_member_of_other_clusters_is_healthy(world: O
 
 
 def stateless(component: str, section: Json) -> Json:
-    """A guest with one component that keeps no data, so that no claim tells its cluster id."""
+    """A guest with one component that keeps no data, so that no claim shows its cluster id."""
     cluster = guest("pd", "tikv", "tidb")
     cluster["spec"][component] = {"replicas": 1, "config": {}} | section
     return cluster

@@ -1,7 +1,5 @@
-"""The log beside the trace of writes: every write has its line, every line its write, and few of them tell the story.
-
-Statuses, events and leases are no lines of their own: what a status says is told as waits, failovers and readiness.
-"""
+"""The log compared with the trace of writes: every write has its line, every line its write, and a few of them show
+what happened. Statuses, events and leases have no lines: the log reports waits, failovers and readiness instead."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +41,7 @@ REQUESTS = (
     (r"POST /upgrade/start", "TiDB asked to pause DDL"),
     (r"POST /upgrade/finish", "TiDB asked to resume DDL"),
 )
-"""What the operator asks of the data plane, and the line that tells it."""
+"""A request of the operator to the data plane, and the line that reports it."""
 
 OF_DISCOVERY = ("a pod may start", "a pod must wait")
 STATUS_LINES = ("waiting", "failing", "refused", "waiting while all serve")

@@ -43,7 +43,7 @@ def test_the_documented_steps_rebuild_pd_around_the_data_of_tikv(world: Operator
         world.admin.delete(PODS, pod, NAMESPACE)
     world.world.advance(120.0)
 
-    # 6: the annotation goes, and the operator comes back
+    # 6: the annotation goes, and the operator runs again
     annotate(world, None)
     world.restart()
     world.run_until_ready(within=300.0)

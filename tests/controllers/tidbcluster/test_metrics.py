@@ -1,4 +1,4 @@
-"""What the metrics tell of single clusters (scheduler-deployment.md 5)."""
+"""The metrics of single clusters (scheduler-deployment.md 5)."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,4 +1,5 @@
-"""A bad spec and the way back: it heals by itself when it is put right (reliability.md R23, O6; lifecycle.md F11).
+"""A bad spec and the way back: the cluster recovers by itself after the correction (reliability.md R23, O6;
+lifecycle.md F11).
 
 Each of eight mistakes is made in one component in steady state, in another one in the middle of a roll, and in all of
 them by `make simulate` (family `mistake`). None costs more than one pod at a time, and none needs a hand on a pod.

@@ -56,7 +56,7 @@ def in_place() -> Json:
 
 
 def create(world: OperatorWorld, resource: Resource, name: str, body: Json, *, labelled: bool) -> None:
-    """An object of ours by name, and by label where that is wanted, which a ConfigMap controls."""
+    """An object with the name, and if requested the label, of one of ours, controlled by a ConfigMap."""
     if not world.exists(CONFIG_MAPS, "rival"):
         world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
     rival = OWNER | {"uid": world.get(CONFIG_MAPS, "rival")["metadata"]["uid"]}
@@ -284,7 +284,7 @@ _ADVANCED: Json = {
 
 
 def advanced(world: OperatorWorld, component: str) -> Json:
-    """An Advanced StatefulSet with the name of ours, as v1.6 leaves it with its feature gate."""
+    """An Advanced StatefulSet with the name of our StatefulSet, as v1.6 leaves it with its feature gate."""
     world.admin.create(CUSTOM_RESOURCE_DEFINITIONS, _ADVANCED)
     meta = {"name": f"basic-{component}", "labels": LABELS}
     body = {"apiVersion": "apps.pingcap.com/v1", "kind": "StatefulSet", "metadata": meta, "spec": {"replicas": 1}}

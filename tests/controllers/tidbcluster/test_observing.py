@@ -1,4 +1,4 @@
-"""An operator that only observes: it works as ever, and nothing changes (docs/migration.md)."""
+"""An operator that only observes: it works as before, and nothing changes (docs/migration.md)."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from tests.operator_world import OperatorWorld, sample
 
 
 class Observer:
-    """Somebody who observes a world that another operator manages."""
+    """An observer of a world that another operator manages."""
 
     def __init__(self, world: OperatorWorld) -> None:
         self.world = world

@@ -211,7 +211,7 @@ def test_rolls_a_users_change_in_a_cluster_of_v1_6(version: Version, clock: Fake
 
 @pytest.mark.rule("2")
 def test_new_defaults_of_a_crd_restart_nothing(wide: OperatorWorld) -> None:
-    """They are read with the cluster, though nobody has written it: its generation stays."""
+    """They are read with the cluster, although no client wrote it: its generation stays."""
     before, generation = uids(wide), wide.cluster()["metadata"]["generation"]
     crd = wide.admin.get(CUSTOM_RESOURCE_DEFINITIONS, "tidbclusters.pingcap.com").decode()
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]

@@ -116,7 +116,7 @@ def test_reports_an_outage_within_a_minute_and_until_its_end(wide: OperatorWorld
 
 
 def volumes_lost(*ordinals: int) -> Callable[[OperatorWorld], None]:
-    """The pods come back on new volumes, wait in their start scripts, and are Ready."""
+    """The pods restart on new volumes, wait in their start scripts, and are Ready."""
 
     def begin(world: OperatorWorld) -> None:
         for pod in (f"basic-pd-{ordinal}" for ordinal in ordinals):

@@ -103,7 +103,7 @@ def test_transfers_the_primary_before_restarting_a_member(micro: OperatorWorld) 
 @pytest.mark.parametrize("serving", [(0, 1), (0, 2), (1, 2)])
 @pytest.mark.rule("lifecycle-7.8")
 def test_rolls_three_tso_members_while_pd_lists_two_as_serving(micro: OperatorWorld, serving: tuple[int, int]) -> None:
-    """PD has two of them serve: the third answers nobody, and cannot be the primary (PD v8.5.2)."""
+    """PD has two of them serve: the third serves no client, and cannot be the primary (PD v8.5.2)."""
     micro.change(pdms=pdms(tso=3))
     micro.run_until(lambda: micro.exists(PODS, "basic-tso-2"))
     micro.run_until_ready(within=120.0)

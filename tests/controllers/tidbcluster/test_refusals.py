@@ -11,7 +11,7 @@ def pods(world: OperatorWorld) -> dict[str, str]:
 
 
 def refusal(world: OperatorWorld) -> str:
-    """The message of the refusal, once it is told; an event says the same."""
+    """The message of the refusal, once it is reported; an event says the same."""
     world.run_until(lambda: world.reason() == "NotYetSupported")
     condition = world.condition("Progressing")
     assert "False" == condition["status"]
@@ -40,7 +40,7 @@ def test_refuses_a_change_that_would_replace_pods_and_writes_nothing(basic: Oper
 
 @pytest.mark.rule("F23", "#4369")
 def test_refuses_a_mount_without_a_volume_before_any_pod_is_touched(basic: OperatorWorld) -> None:
-    """The roll would delete a pod that could not be made again."""
+    """The roll would delete a pod that could not be recreated."""
     before = pods(basic)
     basic.change(tidb={"additionalVolumeMounts": [{"name": "nowhere", "mountPath": "/nowhere"}]})
     basic.run_until(lambda: basic.reason() == "FailedUpdateTiDBSTS")

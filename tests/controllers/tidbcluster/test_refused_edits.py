@@ -1,7 +1,5 @@
-"""The API server refuses an edit of a cluster that runs: its pods are looked after all the same (lifecycle.md 9, F21).
-
-A node port that is taken, a quota, a policy on images: nobody says when that ends, and pods are lost meanwhile.
-"""
+"""The API server refuses an edit of a running cluster: the operator still manages its pods (lifecycle.md 9, F21). A
+taken node port, a quota or a policy on images may last, and pods are lost meanwhile."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -168,7 +166,7 @@ def test_retries_a_refused_write_with_growing_delays_that_hold_up_nothing_else(
 
 
 def approve(world: OperatorWorld) -> None:
-    """A policy that asks for an annotation in pod templates, and somebody who puts it into TiKV's."""
+    """A policy that requires an annotation in pod templates, and a client that adds it to TiKV's."""
 
     def policy(of: Resource, tree: Json, old: Json | None) -> None:
         if of == STATEFUL_SETS and old is not None and "approved" not in str(tree["spec"]["template"]):
@@ -185,7 +183,7 @@ def uids(world: OperatorWorld, component: str) -> set[str]:
 
 
 def made_again(world: OperatorWorld, component: str, propagation: str) -> None:
-    """Somebody deletes a StatefulSet, and it comes back."""
+    """A user deletes a StatefulSet, and the operator recreates it."""
     name = f"basic-{component}"
     before = world.get(STATEFUL_SETS, name)["metadata"]["uid"]
     world.admin.delete(STATEFUL_SETS, name, NAMESPACE, propagation=propagation)

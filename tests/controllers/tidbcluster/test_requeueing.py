@@ -1,4 +1,4 @@
-"""Kubernetes looks again at StatefulSets whose pods are missing, soon after nothing is in their way any more."""
+"""Kubernetes retries StatefulSets with missing pods soon after the obstacle is gone."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,5 @@
-"""Pods that PD counts on come back, whoever made their StatefulSet too small (I4, R14, lifecycle.md 4.6)."""
+"""Pods that PD counts on are recreated, regardless of which client made their StatefulSet too small (I4, R14,
+lifecycle.md 4.6)."""
 
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 
 def three(pd: int = 3, tikv: int = 3) -> Json:
-    """Three members and three stores, unless told otherwise."""
+    """Three members and three stores by default."""
     cluster: Json = sample("basic")
     cluster["spec"]["pd"]["replicas"], cluster["spec"]["tikv"]["replicas"] = pd, tikv
     return cluster
@@ -77,7 +78,7 @@ def test_a_cluster_recreated_with_fewer_stores_loses_none(basic: OperatorWorld) 
 @pytest.mark.slow
 @pytest.mark.rule("I4")
 def test_recreates_the_pods_of_unmarked_volumes_while_pd_is_silent(basic: OperatorWorld) -> None:
-    """Nothing but the volumes tells of the members: the StatefulSet is too small, and the status was emptied."""
+    """Only the volumes show the members: the StatefulSet is too small, and the status was emptied."""
     basic.admin.patch(STATEFUL_SETS, "basic-pd", NAMESPACE, {"spec": {"replicas": 1}})
     basic.world.advance(5)
     status = {"status": {"pd": {"members": None, "synced": False}}}

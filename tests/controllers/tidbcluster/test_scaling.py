@@ -1,4 +1,4 @@
-"""Growing, and what stands in the way of it (lifecycle.md 8.1 to 8.4)."""
+"""Scaling out, and the obstacles to it (lifecycle.md 8.1 to 8.4)."""
 
 import pytest
 

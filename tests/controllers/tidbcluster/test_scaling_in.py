@@ -79,7 +79,7 @@ def test_pd_scales_in_one_by_one_and_scales_out_on_new_volumes(wide_pd: Operator
     assert {"pd-basic-pd-3": marks, "pd-basic-pd-4": marks} == claim_marks(wide_pd)
 
     wide_pd.change(pd={"replicas": 5})
-    # a status that was written often is looked at again within a second
+    # a cluster whose status was written often is reconciled again within a second
     wide_pd.run(1.0)
     wide_pd.run_until_ready()
     assert [f"basic-pd-{ordinal}" for ordinal in range(5)] == member_names(wide_pd)
@@ -382,7 +382,7 @@ def _is_at_rest(world: OperatorWorld) -> None:
 @pytest.mark.parametrize("restarted", [False, True], ids=["same operator", "restarted operator"])
 @pytest.mark.rule("F36", "F32")
 def test_a_member_removed_from_pd_returns_with_an_empty_volume(wide_pd: OperatorWorld, restarted: bool) -> None:
-    """Crashed between the removal of the member and that of its pod."""
+    """Crashed between the removal of the member and the removal of its pod."""
     uid = wide_pd.get(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-4")["metadata"]["uid"]
     refused = ApiFault(refusal=Refusal(503, "ServiceUnavailable", "not now"))
     heal = wide_pd.world.faults.api_fault(refused, OPERATOR, "patch", "statefulsets.apps")
@@ -631,7 +631,7 @@ def test_outdated_marks_in_the_cache_remove_nothing(wide_pd: OperatorWorld) -> N
 @pytest.mark.slow
 @pytest.mark.rule("F29", "R14")
 def test_removes_a_pd_member_that_never_started(wide_pd: OperatorWorld) -> None:
-    """A pod that was scaled in while it started has asked PD; PD lets nobody else join until it is forgotten."""
+    """A pod that was scaled in while it started has asked PD; PD lets no other pod join until it forgets this one."""
     wide_pd.run(1.0)  # until etcd counts all members as connected
     pd = wide_pd.world.data_plane.pd_cluster(NAMESPACE, "basic")
     assert pd is not None

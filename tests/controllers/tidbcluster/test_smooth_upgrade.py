@@ -16,7 +16,7 @@ def annotations(world: OperatorWorld) -> dict[str, str]:
 
 
 def told(world: OperatorWorld) -> list[str]:
-    """What TiDB was told since `forget`, in order."""
+    """The requests to TiDB since `forget`, in order."""
     urls = (call.url for call in world.operator.dataplane.writes())
     return [url.rpartition("/")[2] for url in urls if "/upgrade/" in url]
 

@@ -172,7 +172,7 @@ def test_a_new_process_after_every_write_suspends_and_resumes(basic: OperatorWor
 @pytest.mark.parametrize("orphaned", ["before", "after"])
 @pytest.mark.rule("lifecycle-12")
 def test_suspends_pods_without_a_stateful_set(basic: OperatorWorld, orphaned: str) -> None:
-    """Somebody deleted the StatefulSet with orphan propagation, before or after it was asked to go."""
+    """A user deleted the StatefulSet with orphan propagation, before or after the suspension began."""
     if orphaned == "after":
         basic.change(tidb={"suspendAction": SUSPEND})
         basic.run_until(lambda: basic.cluster()["status"]["tidb"]["phase"] == "Suspend")

@@ -41,7 +41,7 @@ def images(world: OperatorWorld) -> list[str]:
 
 
 def sent(world: OperatorWorld) -> list[bytes]:
-    """The labels that proxies were told."""
+    """The labels that proxies received."""
     return [each.body or b"" for each in world.operator.dataplane.writes() if each.url.endswith("/api/admin/config/")]
 
 
@@ -118,7 +118,7 @@ def test_restarts_the_next_proxy_when_the_previous_one_serves(basic: OperatorWor
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.2")
 def test_tiproxy_waits_for_no_other_component(basic: OperatorWorld) -> None:
-    """TiKV's roll can't go on, since one of its pods can't start."""
+    """TiKV's roll can't continue, since one of its pods can't start."""
     basic.change(tikv={"version": "v0.0.0-missing"}, tiproxy={"version": "v1.3.1"})
     basic.run_until(lambda: images(basic) == ["pingcap/tiproxy:v1.3.1"] * 2, within=120.0)
 

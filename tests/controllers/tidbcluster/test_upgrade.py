@@ -146,7 +146,7 @@ class Watch:
         self.replaced: list[str] = []
 
     def __call__(self) -> bool:
-        """Look; always True, to stand in a condition."""
+        """Look at the world, and return True, for use in a condition."""
         now = uids(self._world)
         self.replaced += [name for name, uid in now.items() if self._known.get(name, uid) != uid]
         self._known |= now
@@ -182,7 +182,7 @@ def test_an_upgrade_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWor
     # of which the start script of each PD member sleeps three seconds at most, and PD's new leader takes two to load
     assert wide.clock.now() - begun <= 20.0
     assert {"Normal"} == {status(wide, component)["phase"] for component in COMPONENTS}
-    # above all pods again, so that nobody else's edit restarts any
+    # above all pods again, so that no other client's edit restarts any
     for component in COMPONENTS:
         assert wide.replicas(component) == strategy(wide, component)["rollingUpdate"]["partition"]
     assert (set(), []) == (evicting(wide), marks(wide))
@@ -265,7 +265,7 @@ def test_a_recreated_stateful_set_keeps_the_config_map(basic: OperatorWorld) -> 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-4.7")
 def test_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld) -> None:
-    """F20: the last pod is looked at like any other, and those that come after wait for it."""
+    """F20: the last pod is checked like any other, and later components wait for it."""
     annotate(basic, tikv_min_ready_seconds="20")
     basic.change(version="v8.5.9")
     basic.run_until(says(basic, "tikv: waiting until pod basic-tikv-0 has been Ready for 20 s"))
@@ -394,7 +394,7 @@ def test_a_recreated_pod_does_not_take_a_new_version_early(wide: OperatorWorld) 
     wide.run(20.0)
     assert "pingcap/tidb:v8.5.2" == image(wide, "tidb")
 
-    # but one that can't come back is helped at once (F11)
+    # but one that can't start is replaced at once (F11)
     wide.world.faults.image_missing("pingcap/tidb:v8.5.2")
     wide.admin.delete(PODS, "basic-tidb-0", NAMESPACE)
     wide.run_until(lambda: image(wide, "tidb") == "pingcap/tidb:v8.5.9")
@@ -461,7 +461,7 @@ def test_an_interrupted_roll_continues_at_its_partition(wide: OperatorWorld) -> 
 @pytest.mark.slow
 @pytest.mark.rule("F21", "#901")
 def test_a_pod_missing_at_a_second_change_gets_the_newest_revision(wide: OperatorWorld) -> None:
-    """All others have been restarted; with the partition above them it would come back on the oldest revision."""
+    """All others have been restarted; with the partition above them it would restart on the oldest revision."""
     release = wide.world.faults.pod_terminating(f"{NAMESPACE}/basic-pd-0")
     wide.change(pd={"config": {"log": {"level": "warn"}}})
     wide.run_until(lambda: "deletionTimestamp" in wide.get(PODS, "basic-pd-0")["metadata"])
@@ -606,7 +606,7 @@ def test_a_wait_names_why_the_state_of_a_component_is_unknown(wide: OperatorWorl
 def test_evicts_no_other_store_while_leaders_cannot_return_to_the_previous_one(
     wide: OperatorWorld,
 ) -> None:
-    """Else the last one of them has nobody to give its leaders to."""
+    """Else the last of them has no store to give its leaders to."""
     answers = wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, path="/pd/api/v1/schedulers/*", method="DELETE")
     before, two = uids(wide, "tikv"), store_id(wide, 2)
     wide.change(tikv={"annotations": {"a": "b"}})

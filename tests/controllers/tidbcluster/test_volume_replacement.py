@@ -179,7 +179,7 @@ def test_replaces_no_volume_while_admission_makes_new_ones_like_the_old(three: O
 @pytest.mark.parametrize("spare", [0, 1], ids=["no spare pod", "after the spare pod"])
 @pytest.mark.rule("lifecycle-10.4")
 def test_stops_after_the_first_pod_whose_new_volume_equals_the_old_one(three: OperatorWorld, spare: int) -> None:
-    """Whatever keeps new volumes from being as they are asked for, no other pod loses its own for that."""
+    """Whatever keeps new volumes from matching the spec, no other pod loses its own because of it."""
 
     def policy(resource: Resource, tree: Json, old: Json | None) -> None:
         if resource == PERSISTENT_VOLUME_CLAIMS and old is None:

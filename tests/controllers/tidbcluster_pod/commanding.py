@@ -1,4 +1,4 @@
-"""A world in which pods are told something, and what is asked of it."""
+"""A world in which pods get commands, and checks on it."""
 
 from dataplane.addresses import Address
 from dataplane.pd import PDClient, Store
@@ -63,7 +63,7 @@ class Commanded(OperatorWorld):
         return found
 
     def reasons(self) -> list[str]:
-        """What events tell of commands: their reasons in the order in which they first came."""
+        """The reasons of the events about commands, in the order of their first occurrence."""
         found = (each["reason"] for each in self.events())
         return list(dict.fromkeys(reason for reason in found if not reason.startswith("Successful")))
 
