@@ -14,7 +14,7 @@ _NO_CONDITIONS = ("BackupSchedule", "CompactBackup", "TidbDashboard", "TidbMonit
 
 @cache
 def definitions_of_v16() -> tuple[Json, ...]:
-    """Those of all kinds."""
+    """The definitions of all kinds."""
     found = [definition(kind, status_subresource=kind.name in _SUBRESOURCES) for kind in KINDS]
     for each in found:
         if each["spec"]["names"]["kind"] in _NO_CONDITIONS:

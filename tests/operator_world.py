@@ -60,7 +60,7 @@ class OperatorWorld:
         domain: str = CLUSTER_DOMAIN,
         beside: "OperatorWorld | None" = None,
     ) -> None:
-        """`crd`: another definition of TidbClusters; `crds`: those of all kinds; the rest: see `World`."""
+        """`crd`: another definition of TidbClusters; `crds`: the definitions of all kinds; the rest: see `World`."""
         self.clock: FakeClock = clock or (beside.clock if beside else FakeClock())
         self.world: World = World(
             self.clock,
@@ -133,7 +133,7 @@ class OperatorWorld:
         store = Store(pd.stores.allocate(), address, version, beat.wall, beat, labels=dict(labels))
         pd.stores.register(store, now)
 
-    # What there is to see
+    # observations
 
     def get(self, resource: Resource, name: str) -> Json:
         """An object as the API server has it."""
@@ -188,7 +188,7 @@ class OperatorWorld:
         return [each for each in found if not reason or each["reason"] == reason]
 
     def messages(self, reason: str) -> list[str]:
-        """The messages of the events with a reason, oldest first; those of one moment are in one event."""
+        """The messages of the events with a reason, oldest first; simultaneous ones are in one event."""
         return [message for event in self.events(reason) for message in event["message"].split("; ")]
 
     def asked_replicas(self, component: str, name: str = "basic") -> list[int]:

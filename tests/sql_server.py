@@ -25,7 +25,7 @@ _FIRST = b"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\nSE
 
 @dataclass(frozen=True, slots=True)
 class MariaDb:
-    """A server that runs: its port, its socket, and a directory with certificates as a pod has those of clients."""
+    """A running server: its port, its socket, and a directory with client certificates, as in a pod."""
 
     port: int
     socket: Path
@@ -43,7 +43,7 @@ def program() -> str:
 
 @contextmanager
 def mariadb(directory: Path, *, bootstrap: bytes = b"") -> Iterator[MariaDb]:
-    """A server with nobody but root, who has no password; `bootstrap` is SQL beside that."""
+    """A server with only root, who has no password; `bootstrap` is additional SQL."""
     data, tls = directory / "data", certificates(directory / "tls")
     data.mkdir()
     serve = [program(), "--no-defaults", f"--datadir={data}", "--user=root"]

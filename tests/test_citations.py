@@ -1,4 +1,4 @@
-"""Every rule and chapter that is cited stands in docs/rules/, so that who has only the repository can look it up.
+"""Every cited rule and chapter is in docs/rules/, so that readers of the repository alone can look it up.
 
 Cited are ids (`F35`, `WQ-7`), chapters of a document (`lifecycle.md 7.4`, `objects.md 6.7, 7.4-7.6`), and bare chapters
 in parentheses, which are those of a document that the same module names.
@@ -71,7 +71,7 @@ def said(path: Path) -> str:
     if path.suffix != ".py":
         return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     strings = filter(None, map(_docstring, _statements(ast.parse(text))))
-    # to tell comments from strings takes long, and few modules have a comment with a number
+    # separating comments from strings would take long, and few modules have a comment with a number
     tokens = tokenize.generate_tokens(io.StringIO(text).readline) if _NUMBERED.search(text) else ()
     return "\n\n".join([*strings, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
 
@@ -125,7 +125,7 @@ def _completed(first: str, last: str) -> str:
 
 
 def all_citations() -> Iterator[Cited]:
-    """Those of the whole repository but the rules themselves."""
+    """The citations of the whole repository except the rules themselves."""
     for path in tracked(".py", ".md", ".toml", ".yaml", ".sh", ".cfg", ".go"):
         where = str(path.relative_to(ROOT))
         if path.is_relative_to(RULES) or where.startswith(_WITHOUT_CITATIONS):
@@ -144,7 +144,7 @@ def test_every_citation_resolves() -> None:
     assert [] == sorted({f"{cited.path}: {cited.rule}" for cited in all_citations() if not resolves(cited)})
 
 
-def test_no_rule_is_told_twice() -> None:
+def test_no_rule_is_listed_twice() -> None:
     every = [rule for path in RULES.glob("*.md") for rule in ITEM.findall(path.read_text(encoding="utf-8"))]
     ids = [rule for rule in every if rule[0].isalpha()]
     assert [] == sorted({rule for rule in ids if ids.count(rule) > 1})

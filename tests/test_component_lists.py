@@ -1,4 +1,4 @@
-"""Components stand in one table: nothing else lists their names, and nothing finds a spec by a name of its own.
+"""Components are listed in one table only, and no other code lists their names or finds a spec by a literal name.
 
 Searched are tuples, lists, sets, keys of dicts, words of a text, and cases of a `match`, with two components or more.
 """
@@ -106,7 +106,7 @@ def modules() -> Mapping[str, str]:
 
 
 def sources(words: Iterable[str], count: int) -> Iterator[tuple[str, ast.Module]]:
-    """The modules in whose text so many of the words stand: to parse the others would be in vain."""
+    """The modules whose text contains enough of the words, to avoid parsing the others."""
     for name, text in modules().items():
         if sum(word in text for word in words) >= count:
             yield name, ast.parse(text)

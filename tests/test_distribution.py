@@ -11,7 +11,7 @@ def test_what_is_first_exists() -> None:
     assert [] == [unit for unit in LONGEST if not (_ROOT / unit).exists()]
 
 
-def test_a_file_is_run_by_one_process_and_so_are_files_that_share_a_world() -> None:
+def test_one_process_runs_a_file_and_all_files_that_share_its_world() -> None:
     assert "tests/kube/test_apply.py" == unit_of("tests/kube/test_apply.py::test_a[x::y]")
     assert "tests/contract/" == unit_of("tests/contract/test_jobs.py::test_a[real]")
 

@@ -17,7 +17,7 @@ _OF_OTHERS = ("CHANGELOG.md", "docs/rules/")
 """Documents that name what was, or what upstream has."""
 
 _FOREIGN_FLAGS = frozenset({"atomic", "build-arg", "cascade", "reset-then-reuse-values", "reuse-values", "skip-crds"})
-"""Those of kubectl, Helm and Docker."""
+"""The names of kubectl, Helm and Docker."""
 
 _NO_EFFECT = frozenset({"tidb.pingcap.com/tikv-restart-without-flush-log-backup"})
 """Annotations of v1.6 that nothing reads; docs/compat.md says so."""

@@ -22,7 +22,7 @@ class SimpleWorld:
     """A world, by default without nodes, and the whole operator; TidbClusters are paused, so that nothing runs."""
 
     def __init__(self, resource: Resource, faults: Faults = no_faults, **options: Any) -> None:
-        """`resource`: what the test is about; `options` are those of World."""
+        """`resource`: the subject of the test; `options` are passed to World."""
         self.resource = resource
         self.clock = FakeClock()
         given = {"nodes": (), "crds": _definitions()} | options

@@ -1,4 +1,4 @@
-"""Who waits for a cache that lags behind looks again ever more rarely (F3, F6)."""
+"""A controller that waits for a lagging cache checks it increasingly rarely (F3, F6)."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ CONFLICT = Waiting("Conflict", "another client changed it", 0.5)
 
 
 def looks(waits: CacheWaits, clock: FakeClock, outcomes: Mapping[str, Outcome], seconds: float) -> int:
-    """How often it is looked at in so many seconds."""
+    """The number of checks in so many seconds."""
     end, count = clock.now() + seconds, 0
     while clock.now() < end:
         again = waits.paced(outcomes, clock)["tikv"].retry_after

@@ -1,6 +1,6 @@
 """Boots a real control plane from the binaries of `make controlplane` and ends it again.
 
-Users are bearer tokens (`--token-auth-file`), so that a test is whoever it needs to be.
+Users are bearer tokens (`--token-auth-file`), so that a test can act as any user.
 """
 
 import contextlib
@@ -167,7 +167,7 @@ class ControlPlane:
             f"--advertise-client-urls={self._etcd}",
             f"--listen-peer-urls=http://127.0.0.1:{free_port()}",
             "--unsafe-no-fsync",
-            # it is alone: nobody has to hear that it lives
+            # it has no peers that expect its heartbeat
             "--heartbeat-interval=1000",
             "--election-timeout=10000",
             "--log-level=error",
@@ -227,7 +227,7 @@ class ControlPlane:
             )
 
     def _end(self, name: str) -> None:
-        # nothing of it is kept, so nobody waits for a graceful end
+        # none of its data is kept, so it need not end gracefully
         process = self._processes.pop(name)
         process.kill()
         process.wait()
@@ -252,7 +252,7 @@ class ControlPlane:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on right now."""
+    """A free port of loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,6 +1,6 @@
 """The worlds, each booted once; the operator is a process of its own in every test.
 
-They end with the last test of the package, not with the session: a control plane that nobody uses costs CPU, too.
+They end with the last test of the package, not with the session: even an idle control plane costs CPU.
 """
 
 from collections.abc import Iterator
@@ -50,4 +50,4 @@ def namespace(place: Place) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _no_thread_left_behind() -> None:
-    """The worlds outlive each test, and so do the threads that serve it."""
+    """The worlds, and the threads that serve them, outlive each test."""

@@ -128,7 +128,7 @@ def _serve() -> int:
 
 
 def _become(asked: Start) -> None:
-    """Have arguments, environment, directory and output of one's own."""
+    """Give a child its own arguments, environment, directory and output."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     log = os.open(asked.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)

@@ -58,7 +58,7 @@ class Gate:
     """Serves on 127.0.0.1 between `start` and `stop`; also a context manager."""
 
     def __init__(self, upstream: Transport, port: int = 0) -> None:
-        """`upstream` brings its own identity; that of the request is left at the gate. Port 0 is any free one."""
+        """`upstream` has its own identity; the gate drops the identity of the request. Port 0 is any free one."""
         self.hook: Hook = _ignore
         self._upstream = upstream
         self._lock = threading.Lock()
@@ -89,7 +89,7 @@ class Gate:
             self._calls.clear()
 
     def await_quiet(self) -> None:
-        """Wait until nothing has been written for a while: what was asked for is done."""
+        """Wait until no write has happened for a while: the requested change is complete."""
         writes, since = len(self.writes), CLOCK.now()
 
         def quiet() -> bool:

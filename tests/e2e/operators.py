@@ -28,7 +28,7 @@ _CLEAN = ("KUBECONFIG", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "NAM
 
 
 def clean_environment() -> dict[str, str]:
-    """That of this process, without what leads an operator anywhere."""
+    """The environment of this process, without variables that lead an operator to a server."""
     return {name: value for name, value in os.environ.items() if name not in _CLEAN}
 
 

@@ -30,7 +30,7 @@ _COMPARED = (
     SERVICE_ACCOUNTS,
 )
 _NAMED = (PODS, PERSISTENT_VOLUME_CLAIMS)
-"""Made by others out of ours: that they are there is enough."""
+"""Objects that other programs create from ours: their existence is enough."""
 
 _VOLATILE = {
     "uid",

@@ -1,4 +1,4 @@
-"""Programs of ours on a PATH, as an installation puts them there."""
+"""The project's programs on a PATH, as an installation puts them there."""
 
 import os
 import sys

@@ -1,8 +1,6 @@
-"""One cluster on a control plane, seen past the operator; and its twin, which has the same done to it in the simulator.
-
-The twin's operator is the production one, in one thread and virtual time, and nobody kills it: where it ends is where
-the other one should.
-"""
+"""One cluster on a control plane, read without the operator, and its twin in the simulator, which gets the same
+changes. The twin's operator is the production one, in one thread and virtual time, and is never killed: the cluster
+should reach the twin's end state."""
 
 from collections.abc import Callable
 
@@ -27,7 +25,7 @@ _SETTLED = 60.0
 
 _OF_EVERY_NAMESPACE = frozenset({"kube-root-ca.crt"})
 _NEWER = ".status.terminatingReplicas"
-"""What only newer control planes tell of Deployments."""
+"""Fields that only newer control planes report for Deployments."""
 
 
 class Side:
@@ -40,7 +38,7 @@ class Side:
         self._world = world
 
     def all(self, resource: Resource) -> list[Json]:
-        """The objects of the namespace, or of the world, as if the namespace were that of the simulator."""
+        """The objects of the namespace, or of the world, as if the namespace were the simulator's."""
         page = self.client.list_page(resource, self.namespace if resource.namespaced else "")
         items = (item for item in page.items if item.metadata.name not in _OF_EVERY_NAMESPACE)
         return [_moved(item.decode(), self.namespace) for item in items]
@@ -58,7 +56,7 @@ class Side:
         return holds(tree, "Ready") and progress.get("reason") == "Done" and self._as_declared(tree)
 
     def _as_declared(self, tree: Json) -> bool:
-        """Whether the StatefulSets say what the spec says, so that Ready is not that of the spec before."""
+        """True if the StatefulSets match the spec, so that Ready is not about the previous spec."""
         for component in ("pd", "tikv", "tidb"):
             try:
                 live = self.client.get(STATEFUL_SETS, f"{NAME}-{component}", self.namespace).decode()
@@ -140,7 +138,7 @@ class Twin:
     """A cluster in the simulator."""
 
     def __init__(self, settings: Settings) -> None:
-        """A world without clusters. `settings` is what its operator was told."""
+        """A world without clusters. `settings` are its operator's options."""
         self._engine = Engine(settings=settings)
         self.side = Side(self._engine.admin, self._engine.world, worlds.NAMESPACE)
         self._engine.start_operator()

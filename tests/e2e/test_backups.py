@@ -45,7 +45,7 @@ _DATA = (
 
 
 @IN_ONE_WORLD
-def test_a_cluster_that_is_gone_with_its_volumes_comes_back(place: Place, namespace: str, s3_place: Bucket) -> None:
+def test_restores_a_cluster_that_lost_its_volumes(place: Place, namespace: str, s3_place: Bucket) -> None:
     client, told = place.client, storage_of_spec(s3_place)
     with _operator(place) as operator:
         _create(place, operator, namespace)

@@ -66,7 +66,7 @@ def release(helm: Helm, namespace: str, place: Place) -> Iterator[_Release]:
 
 
 def _await_no_pod(client: Client, namespace: str) -> None:
-    """Helm waits for Deployments, not for the pods that go with them; and those of tests are Helm's to delete."""
+    """Helm waits for Deployments, not for their pods; and it deletes the pods of its tests itself."""
     labels = "app.kubernetes.io/name=tidb-operator"
     eventually(lambda: not client.list_page(PODS, namespace, label_selector=labels).items)
 
@@ -165,7 +165,7 @@ def test_a_release_of_v16_becomes_one_of_this_chart_and_back(
 
 
 def _installer(place: Place, namespace: str) -> Path:
-    """The kubeconfig of somebody with all rights in a namespace, and none elsewhere."""
+    """The kubeconfig of a user with all rights in one namespace, and none elsewhere."""
     account: Json = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer"}}
     place.client.create(SERVICE_ACCOUNTS, account, namespace)
     binding: Json = {
@@ -201,7 +201,7 @@ def test_a_release_for_its_namespace_alone_by_who_has_rights_there_alone(
 
 @pytest.mark.rule("10")
 def test_definitions_are_upgraded_by_hand_and_the_notes_say_so(place: Place, helm: Helm, release: _Release) -> None:
-    """Helm leaves what is there alone: another release may need what this one would take away."""
+    """Helm leaves existing CRDs alone: another release may need what this one would remove."""
     name = "tidbdashboards.pingcap.com"
     tree: Json = place.client.get(CUSTOM_RESOURCE_DEFINITIONS, name).decode()
     columns = tree["spec"]["versions"][0].pop("additionalPrinterColumns")

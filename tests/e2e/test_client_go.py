@@ -43,7 +43,9 @@ def test_client_go_discovers_what_is_served(program: Path, kubeconfig: Path) -> 
     assert found["version"].startswith("v1.")
 
 
-def test_client_go_informers_see_what_is_there(program: Path, kubeconfig: Path, place: Place, namespace: str) -> None:
+def test_client_go_informers_see_the_existing_objects(
+    program: Path, kubeconfig: Path, place: Place, namespace: str
+) -> None:
     create_cluster(place.client, sample("basic"), namespace)
     containers = [{"name": "only", "image": "none"}]
     place.client.create(PODS, {"metadata": {"name": "extra"}, "spec": {"containers": containers}}, namespace)

@@ -64,7 +64,7 @@ def test_what_a_file_begins_waits_for_what_is_before_it_and_a_restore_brings_bac
         assert any(re.fullmatch(pattern, line) for line in lines), (pattern, told)
 
 
-def test_a_restore_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_a_failed_restore_is_reported_with_its_reason(tmp_path: Path) -> None:
     documents = [each for each in yaml.safe_load_all((SAMPLES / "backup.yaml").read_text()) if each["kind"] != "Backup"]
     file = tmp_path / "no-backup.yaml"
     file.write_text(yaml.safe_dump_all(documents))
@@ -173,7 +173,7 @@ _BAD = {
 
 
 @pytest.mark.parametrize("mistake", [*_BAD, "missing-file"])
-def test_a_mistake_in_a_manifest_is_told_in_the_words_of_the_file(
+def test_a_mistake_in_a_manifest_is_reported_in_the_words_of_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], mistake: str
 ) -> None:
     file = tmp_path / "tc.yaml"
@@ -205,7 +205,7 @@ _OUTPUTS = {
 
 
 @pytest.mark.parametrize("output", _OUTPUTS)
-def test_output_that_nobody_takes_ends_the_command_without_a_trace(output: str) -> None:
+def test_a_closed_output_pipe_ends_the_command_without_a_trace(output: str) -> None:
     redirection, code, told = _OUTPUTS[output]
     command = shlex.join([*DEMO, str(SAMPLES / "basic.yaml")])
     done = subprocess.run(
@@ -221,7 +221,7 @@ def test_output_that_nobody_takes_ends_the_command_without_a_trace(output: str) 
     assert "Traceback" not in done.stderr
 
 
-def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_reported(tmp_path: Path) -> None:
     taken = tmp_path / "file"
     taken.touch()
     done = subprocess.run(
@@ -234,7 +234,7 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     )
 
 
-def test_help_names_every_flag_and_the_version_is_told() -> None:
+def test_help_names_every_flag_and_version_prints_the_version() -> None:
     def said(*arguments: str) -> str:
         done = subprocess.run([*COMMAND, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
         return done.stdout

@@ -60,7 +60,7 @@ def test_what_is_planted_on_a_real_control_plane_is_found(real: Place) -> None:
 def _quota(client: Client, namespace: str) -> None:
     body: Json = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
     client.create(QUOTAS, body | {"spec": {"hard": {"pods": "1", "count/secrets": "0"}}}, namespace)
-    # of no use but this: one pod may be made, so that none tells when the quota is in force
+    # this quota allows one pod, whose refusal shows when the quota is in force
     await_refusal(client, SECRETS, {"metadata": {"name": "any"}}, namespace, "exceeded quota")
 
 
@@ -120,7 +120,7 @@ def test_what_a_real_namespace_forbids_is_found(real: Place) -> None:
 
 
 @pytest.mark.rule("13")
-def test_a_volume_that_somebody_deletes_is_found(real: Place) -> None:
+def test_finds_a_volume_that_the_user_deleted(real: Place) -> None:
     lost = Plant("ClaimLost", object="PersistentVolumeClaim pd-{name}-pd-0", field_="spec.volumeName")
     with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
         create_cluster(real.client, cluster("lost", lost), namespace)

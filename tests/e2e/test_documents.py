@@ -1,4 +1,4 @@
-"""The documents lead somewhere, and what they tell to type works (docs/)."""
+"""The links of the documents work, and so do the commands in them (docs/)."""
 
 import re
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_the_entry_page_names_every_document() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", TYPED)
-def test_what_a_document_tells_to_type_works(name: str, tmp_path: Path) -> None:
+def test_the_commands_of_a_document_work(name: str, tmp_path: Path) -> None:
     """What a command prints is compared where the document shows it; where not, it must not fail."""
     if not KUBECTL.exists():
         pytest.skip("kubectl was not built: make controlplane")

@@ -1,7 +1,5 @@
-"""A controller-manager that is killed at any write of a bring-up goes on where it was (reliability.md FP1).
-
-In the sandbox the simulator ends it at writes of every workload.
-"""
+"""A controller-manager that is killed at any write of a bring-up continues after its restart (reliability.md FP1). In
+the sandbox the simulator kills it at writes of every workload."""
 
 import itertools
 import threading

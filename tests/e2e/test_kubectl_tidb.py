@@ -56,7 +56,7 @@ def of(place: Place, namespace: str = "default") -> dict[str, str]:
 
 @pytest.fixture
 def admin(place: Place, namespace: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Plugin]:
-    """The plugin of somebody who may do everything, and whose cluster no operator looks at."""
+    """The plugin of a user with all rights, whose cluster no operator manages."""
     binding = _binding(CLUSTER_ROLE_BINDINGS.kind, f"admin-{namespace}", "cluster-admin", namespace)
     place.client.create(CLUSTER_ROLE_BINDINGS, binding)
     await_right(place, "default", TIDB_CLUSTERS, namespace)
@@ -89,7 +89,7 @@ def test_a_cluster_is_changed_and_only_that_one(place: Place, admin: Plugin, nam
     assert "tidb.pingcap.com/restartedAt" in spec["tikv"]["annotations"]
 
 
-def test_what_is_not_there_is_told_in_one_sentence(place: Place, admin: Plugin, namespace: str) -> None:
+def test_a_missing_object_is_reported_in_one_sentence(place: Place, admin: Plugin, namespace: str) -> None:
     told = {
         ("status", "shop"): f"no TidbCluster or DMCluster shop in namespace {namespace}; there is basic",
         ("logs", "basic"): "tidbcluster/basic has no pods; it has none at all",
@@ -105,7 +105,7 @@ def test_what_is_not_there_is_told_in_one_sentence(place: Place, admin: Plugin, 
         assert sentence in complaints
 
 
-def test_a_server_that_does_not_answer_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_silent_server_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
     code, shown, complaints = Plugin({"KUBECONFIG": str(path)}, capsys)("status")
     assert (1, "") == (code, shown)
@@ -136,7 +136,7 @@ def test_kubectl_finds_the_plugin_and_has_it_complete(admin: Plugin, namespace: 
 
 @pytest.fixture
 def roles(real: Place) -> Iterator[None]:
-    """Those of the guide."""
+    """The roles of the guide."""
     documents = [document for block in _OF_GUIDE.findall(GUIDE.read_text()) for document in yaml.safe_load_all(block)]
     manifests.apply(real.client, [manifests.Manifest(GUIDE.name, each) for each in documents])
     yield
@@ -146,7 +146,7 @@ def roles(real: Place) -> Iterator[None]:
 
 @pytest.mark.controlplane
 @pytest.mark.rule("8")
-def test_each_command_needs_the_rights_that_the_guide_tells(
+def test_each_command_needs_the_rights_that_the_guide_lists(
     real: Place, roles: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with real.namespace() as namespace:

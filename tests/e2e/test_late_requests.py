@@ -52,7 +52,7 @@ class _Wire:
         return self.leader.send(call("", 0, self.port, request), self.transport)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`; nobody opens one."""
+        """See `Transport`; no test opens one."""
         return self.transport.stream(request, idle_timeout)
 
 
@@ -160,8 +160,8 @@ def test_what_arrives_late_of_a_scale_in_is_refused_or_done_already(scene: _Scen
 
 
 @pytest.mark.rule("LE-22")
-def test_a_removal_that_was_taken_back_meanwhile_is_told_and_hurts_no_quorum(scene: _Scene) -> None:
-    """PD has no preconditions: what was on its way is carried out, once others can do without."""
+def test_a_removal_cancelled_meanwhile_is_reported_and_hurts_no_quorum(scene: _Scene) -> None:
+    """PD has no preconditions: a request under way takes effect, once the other members can do without this one."""
     unjustified: list[str] = []
     for number in itertools.count(1):
         held = scene.stopped_at(number) if len(unjustified) < 2 else None

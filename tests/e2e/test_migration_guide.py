@@ -36,7 +36,7 @@ def blocks() -> list[list[str]]:
 
 
 class Guide:
-    """Somebody who does what the guide says."""
+    """A user who follows the guide."""
 
     def __init__(self, place: Place, directory: Path, namespace: str) -> None:
         self._shell = Shell(place, ROOT)
@@ -96,7 +96,7 @@ def has_no_pods(place: Place, namespace: str) -> bool:
 
 @pytest.fixture
 def place(real: Place) -> Place:
-    """Deployments of ours run there alone."""
+    """Only our Deployments run there."""
     return real
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 @IN_ONE_WORLD
-def test_nothing_is_planned_for_a_managed_cluster_and_a_change_is_told_and_not_made(
+def test_plans_nothing_for_a_managed_cluster_and_reports_a_change_without_making_it(
     place: Place, namespace: str
 ) -> None:
     environment = place.environment()

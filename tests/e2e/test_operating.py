@@ -1,9 +1,6 @@
-"""Operating a cluster: one way undisturbed, the next with an operator that is killed at random times.
-
-All of it is done on the real control plane, and at the same time in the simulator, where nobody is killed: both end in
-the same state. In the sandbox the simulator does it in many more ways; two scenarios tell here that the process does
-there what its parts do in the simulator.
-"""
+"""Operating a cluster: once undisturbed, once with an operator that is killed at random times. Each operation runs on
+the real control plane, and at the same time in the simulator, without kills: both end in the same state. The simulator
+covers many more cases; two scenarios show here that the process behaves like its parts in the simulator."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -83,7 +80,7 @@ class Scene:
         eventually(lambda: done(self.here), _PATIENCE, self._told)
 
     def ends_as_simulated(self, *, beside: str = "/") -> None:
-        """Wait until this is the state in which the twin has ended; an object `beside` need not be as it is there."""
+        """Wait until the cluster has the twin's end state; an object `beside` may differ from the twin's."""
         wanted = self.twin.side.end_state()
 
         def others() -> dict[str, tuple[str | None, str | None]]:
@@ -196,7 +193,7 @@ def test_a_lost_tidb_gets_a_substitute(scene: Scene) -> None:
 
 @pytest.mark.thorough
 @ON_THE_REAL_ONE
-def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
+def test_a_lost_pd_returns_as_a_new_member(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=1)
     lost = f"{NAME}-pd-1"
     first = {side.pd_ids()[lost] for side in scene.sides}
@@ -214,7 +211,7 @@ def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
 
 @pytest.mark.thorough
 @IN_ONE_WORLD
-def test_a_suspended_cluster_comes_back_with_its_data(scene: Scene) -> None:
+def test_a_suspended_cluster_resumes_with_its_data(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
     cluster_id = scene.here.cluster["status"]["clusterID"]
     claims = scene.here.claims()

@@ -25,7 +25,7 @@ _PART = re.compile(r"^```(console|text)\n(.*?)^```$|^<!-- (\S+) (crashes|runs) -
 _TIMINGS = replace(worlds.TIMINGS, peer_moves=2.0)
 """A store's data leave it slowly enough for a reader to see it: details are shown every 2 s."""
 _FLAGS = ("--v=4", *(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb")))
-"""The log tells every wait then."""
+"""The log then reports every wait."""
 
 
 def test_every_link_of_the_guide_leads_somewhere() -> None:
@@ -68,11 +68,11 @@ class _Watch:
         self._read = 0
 
     def skip(self) -> None:
-        """Go on after what was shown so far."""
+        """Continue after the lines shown so far."""
         self._read = len(self._lines())
 
     def shows(self, wanted: str) -> bool:
-        """Whether a line has this STATUS and REASON, of which `...` leaves out the beginning; go on after it."""
+        """True if a line has this STATUS and REASON, where `...` stands for the beginning; continue after it."""
         whole, end = not wanted.startswith("..."), plain(wanted.removeprefix("..."))
         for number, line in enumerate(self._lines()[self._read :], self._read):
             cells = re.split(r"\s{2,}", line.strip())
@@ -140,7 +140,7 @@ class _Terminal:
                 self._shell.type(command, expected, where)
 
     def _tells(self, watch: _Watch, line: str) -> bool:
-        """Whether the watch shows a step; one of less than 2 s it may leave out, which the log tells all the same."""
+        """True if the watch shows a step; it may omit one of less than 2 s, which the log reports all the same."""
         if watch.shows(line):
             return True
         message = re.split(r"\s{2,}", line)[0].rpartition("; ")[2].partition(": ")[2]

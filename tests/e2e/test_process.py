@@ -1,4 +1,4 @@
-"""The process: how it stops, what it says when its surroundings are wrong, and what it tells over HTTP."""
+"""The process: how it stops, its messages when its surroundings are wrong, and its HTTP endpoints."""
 
 import contextlib
 import json
@@ -149,7 +149,7 @@ def test_metrics_and_health_are_served(place: Place, namespace: str) -> None:
         await_ready(place, operator, "basic", namespace)
         assert 200 == operator.page("/healthz")[0]
         assert 200 == operator.page("/readyz")[0]
-        # the sync that has found it Ready goes on, and is counted at its end
+        # the sync that has found it Ready continues, and is counted at its end
         reconciled = {"controller": "tidbcluster", "result": "success"}
         eventually(
             lambda: sample_value(operator.page("/metrics")[1], "controller_runtime_reconcile_total", reconciled) > 0

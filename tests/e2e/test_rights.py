@@ -63,7 +63,7 @@ _SELDOM: set[Grant] = {
     ("create", "", "secrets"),
     # where the CRD has no status subresource (test_status.py)
     ("patch", "pingcap.com", "tidbclusters"),
-    # asked for by the admission of owner references, not by a request of ours
+    # requested by the admission of owner references, not by the operator
     ("update", "pingcap.com", "tidbclusters/finalizers"),
     # a standby's; this one leads from the start
     ("watch", "coordination.k8s.io", "leases"),
@@ -85,7 +85,7 @@ _SELDOM: set[Grant] = {
     ("get", "", "persistentvolumes"),
     # the node of a lost pod, with -detect-node-failure (test_failover.py)
     ("get", "", "nodes"),
-    # a StatefulSet that is suspended, or made again with larger volumes (test_suspend.py, test_volume_growth.py)
+    # a StatefulSet that is suspended, or recreated with larger volumes (test_suspend.py, test_volume_growth.py)
     ("delete", "apps", "statefulsets"),
     ("list", "apps", "controllerrevisions"),
     # Backups and Restores (controllers/backup/, controllers/restore/)
@@ -120,7 +120,7 @@ _SELDOM: set[Grant] = {
     ("update", "pingcap.com", "tidbdashboards/finalizers"),
     ("update", "pingcap.com", "tidbngmonitorings/finalizers"),
     ("patch", "", "secrets"),
-    # put right when somebody changed them
+    # corrected after a foreign edit
     *(("patch", *made) for made in _MADE),
     # BackupSchedules and what they make (controllers/backup_schedule/)
     ("get", "pingcap.com", "compactbackups"),
@@ -176,7 +176,7 @@ def _ready_replicas(client: Client, namespace: str) -> int:
 
 
 def test_both_manifests_grant_the_same_in_their_scope() -> None:
-    # who sees one namespace sees no operators of others, and gives no monitor rights in them
+    # an operator of one namespace sees no operators in others, and gives no monitor rights in them
     of_all = {("list", "coordination.k8s.io", "leases")} | {
         (verb, "rbac.authorization.k8s.io", resource)
         for verb in ("get", "list", "watch", "create", "patch", "delete")

@@ -39,7 +39,7 @@ def _forms(secret: str) -> list[str]:
         pytest.param({"username": "admin", "password": _CANARY}, id="password", marks=pytest.mark.thorough),
     ],
 )
-def test_nothing_tells_credentials_or_the_content_of_secrets(
+def test_no_output_shows_credentials_or_the_content_of_secrets(
     sandbox: Place, namespace: str, tmp_path: Path, user: dict[str, str]
 ) -> None:
     client = sandbox.client

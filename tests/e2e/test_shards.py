@@ -91,7 +91,7 @@ def test_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(place: P
 
 
 @pytest.mark.rule("3.2")
-def test_a_cluster_that_leaves_the_selector_stays_as_it_is_and_may_come_back(sandbox: Place) -> None:
+def test_a_cluster_that_leaves_the_selector_stays_unchanged_and_may_return(sandbox: Place) -> None:
     def labelled(version: str) -> Json:
         return {"metadata": {"labels": {"version": version}}}
 

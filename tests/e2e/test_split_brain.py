@@ -1,8 +1,7 @@
 """A leader that was paused beyond its lease wakes beside the next one and does no harm (design.md 3.5, LE-11, LE-22).
 
-It is stopped at a write: what it had sent by then is held back, as a slow network would, until the next leader has
-finished the work. Then both go on, the process and what was held back. `test_late_requests.py` has every point of a
-scale-in, in one process.
+It is stopped at a write: its requests are held back, as by a slow network, until the next leader has finished the work.
+Then both the process and its requests continue. `test_late_requests.py` has every point of a scale-in, in one process.
 """
 
 import contextlib
@@ -42,7 +41,7 @@ class _Freezer:
     """Stops an operator at one of its writes, and holds back what of it has not reached the server by then."""
 
     def __init__(self, operator: Operator, when: Callable[[int, Call], bool]) -> None:
-        """`when` is told each write and its number, from 1."""
+        """`when` receives each write and its number, from 1."""
         self.frozen = threading.Event()
         self.held: list[Call] = []
         """Before the server saw them."""
@@ -108,7 +107,7 @@ class _Door:
         return answer
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`; nobody opens one."""
+        """See `Transport`; no test opens one."""
         return self._transport.stream(request, idle_timeout)
 
 

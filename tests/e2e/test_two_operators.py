@@ -67,7 +67,7 @@ def test_two_operators_in_different_namespaces_notice_each_other(place: Place, n
             eventually(lambda: leads(second))
             for operator in (first, second):
                 eventually(_notices(operator), told=lambda: operator.said[-3000:])  # noqa: B023
-            # each has told of one of the two clusters, perhaps not of this one
+            # each has reported one of the two clusters, perhaps not this one
             eventually(lambda: _conflict(place, namespace).get("status") == "True")
             message = _conflict(place, namespace)["message"]
             assert all(f"{each}/{name}" in message for each in ("tidb-admin", namespace))

@@ -98,7 +98,7 @@ def test_v1_6_brings_a_cluster_up_upgrades_it_and_scales_it(
             )
 
 
-def test_ours_takes_over_from_v1_6_and_v1_6_comes_back_and_no_pod_restarts(
+def test_ours_takes_over_from_v1_6_and_v1_6_returns_and_no_pod_restarts(
     place: Place, namespace: str, cluster: _Cluster, tmp_path: Path
 ) -> None:
     environment, clusters = place.environment(), [(namespace, NAME)]

@@ -49,7 +49,7 @@ def test_12_volumes_grow_under_running_pods_and_survive_a_suspension(place: Plac
 
 
 @pytest.mark.rule("R23", "F47")
-def test_claims_that_nothing_provides_for_are_made_again_as_corrected(place: Place, namespace: str) -> None:
+def test_claims_without_a_provisioner_are_recreated_after_a_correction(place: Place, namespace: str) -> None:
     client = place.client
     with operators.running(place.new_log(), place.environment()) as operator:
         tree = sample("basic")

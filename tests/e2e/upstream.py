@@ -59,7 +59,7 @@ def running(
 ) -> Iterator[Upstream]:
     """v1.6 as it is deployed, for clusters `(namespace, name)`; `environment` as for an operator of ours.
 
-    It has one port for its metrics, whatever it is told: another one on this machine is waited for.
+    Its port for metrics is fixed, so it waits for another v1.6 on this machine.
     """
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / "v1.6.log"
@@ -145,7 +145,7 @@ async def _relay(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """Serve one connection until one of its sides ends, or the relays do, of which nobody need hear."""
+    """Serve one connection until one of its sides or the relays end, without an error message."""
     over = (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError)
     with contextlib.suppress(*over), contextlib.closing(writer):
         beginning = await reader.readexactly(len(_HTTP2))

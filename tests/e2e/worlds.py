@@ -144,7 +144,7 @@ def sandbox(
 def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
     """The real control plane with our manifests applied and the sandbox's nodes in front of it.
 
-    Pods have the rights of their service accounts, and no more. Those of the operator are processes.
+    Pods have the rights of their service accounts, and no more. The operator's pods are processes.
     """
     with contextlib.closing(_Accounts(control_plane)) as accounts:
         client = Client(accounts.admin, user_agent="e2e")

@@ -59,7 +59,7 @@ def namespace(world: Side) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _no_thread_left_behind() -> None:
-    """The worlds outlive each test, and so do the threads that serve it."""
+    """The worlds, and the threads that serve them, outlive each test."""
 
 
 def _reached(name: str, kubeconfig: Path) -> Iterator[Side]:

@@ -38,7 +38,7 @@ def document(name: str) -> Json:
 
 @pytest.fixture
 def kubeconfig(world: Side, request: pytest.FixtureRequest) -> Path:
-    """The controller's identity: where rights are checked, it has those of its manifest and no more."""
+    """The controller's identity: where rights are checked, it has the rights of its manifest and no more."""
     if world.name == "sandbox":
         return world.kubeconfig
     control_plane: ControlPlane = request.getfixturevalue("control_plane")
@@ -134,7 +134,7 @@ def test_the_sample_controller_greets_puts_back_and_cleans_up(world: Side, names
 
 
 @pytest.mark.slow
-def test_the_sample_controller_tells_of_itself(running: Operator) -> None:
+def test_the_sample_controller_serves_its_metrics_and_logs(running: Operator) -> None:
     eventually(lambda: leads(running) and running.page("/readyz")[0] == 200)
     assert 200 == running.page("/healthz")[0]
     pages = running.page("/metrics")[1]
@@ -174,7 +174,7 @@ def test_the_sample_controller_has_at_most_40_lines() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("running")
-def test_a_config_map_of_somebody_else_is_left_alone(world: Side, namespace: str) -> None:
+def test_a_foreign_config_map_is_left_alone(world: Side, namespace: str) -> None:
     theirs = {"metadata": {"name": "world"}, "data": {"text": "Mine"}}
     before = world.client.create(CONFIG_MAPS, theirs, namespace).metadata.resource_version
     world.client.create(GREETERS, document("greeter.yaml"), namespace)

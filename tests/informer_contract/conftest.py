@@ -49,4 +49,4 @@ def namespace(server: Server) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_thread_left_behind() -> None:
-    """The servers outlive each test, and so do the threads of the sandbox's."""
+    """The servers, and the threads of the sandbox's, outlive each test."""

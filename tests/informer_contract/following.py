@@ -62,7 +62,7 @@ class Traffic:
 
 
 class Heard:
-    """A handler that writes down what it is told: `add a=1`, `update a=2`, `delete a`, `lost a`.
+    """A handler that records its notifications: `add a=1`, `update a=2`, `delete a`, `lost a`.
 
     As handlers should, it skips updates in which nothing changed (INF-22). It can be made to block or to fail.
     """
@@ -89,7 +89,7 @@ class Heard:
         self._tell(f"lost {obj.key.rpartition('/')[2]}" if lost else f"delete {obj.key.rpartition('/')[2]}")
 
     def await_told(self, *expected: str, within: float = 30.0) -> None:
-        """Wait until exactly this was told."""
+        """Wait until exactly these notifications have come."""
         eventually(lambda: len(self.told) >= len(expected), within, lambda: self.told)
         assert list(expected) == self.told
 
@@ -113,7 +113,7 @@ class Follower:
 
     @property
     def skipped(self) -> float:
-        """How much was told that is no object."""
+        """The number of notifications without an object."""
         return (
             self.registry.get_sample_value("informer_unreadable_objects_total", {"resource": str(CONFIG_MAPS)}) or 0.0
         )
@@ -125,7 +125,7 @@ class Follower:
 
     @property
     def last_event(self) -> float:
-        """When the watch last told something, in seconds of the wall clock (MET-20)."""
+        """When the last watch event came, in seconds of the wall clock (MET-20)."""
         labels = {"resource": str(CONFIG_MAPS)}
         return self.registry.get_sample_value("informer_last_event_timestamp_seconds", labels) or 0.0
 

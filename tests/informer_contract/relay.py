@@ -39,7 +39,7 @@ class Relay:
             link.close()
 
     def freeze(self) -> None:
-        """Pass nothing more over the connections that are open, and tell neither end. New ones work."""
+        """Silently pass nothing more over the open connections. New ones work."""
         with self._lock:
             for link in self._links:
                 link.frozen = True

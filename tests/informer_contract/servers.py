@@ -189,7 +189,7 @@ class RealServer:
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=10.0)
         endless = held.enter_context(context.wrap_socket(plain, server_hostname="127.0.0.1"))
         endless.sendall("\r\n".join((*head, "", "")).encode())
-        endless.recv(1)  # it is asked for its body, or refused
+        endless.recv(1)  # the server reads its body or refuses it
         with contextlib.closing(_as_user(self.config(self.port), token)) as transport:
             return _is_shed(Client(transport))
 

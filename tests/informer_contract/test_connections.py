@@ -21,7 +21,7 @@ def delete(server: Server, namespace: str, name: str) -> None:
 
 
 @pytest.mark.rule("INF-11", "REF-22")
-def test_a_handler_hears_what_is_there_and_what_happens(server: Server, namespace: str) -> None:
+def test_a_handler_gets_the_existing_objects_and_all_changes(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace) as follower:
         create(server, namespace, "b")
@@ -103,7 +103,7 @@ def test_what_an_expired_history_hides_is_found_by_a_list(server: Server, namesp
 
 @pytest.mark.slow
 @pytest.mark.rule("TEST-7")
-def test_a_restart_of_the_server_loses_nothing_and_tells_nothing_twice(server: Server, namespace: str) -> None:
+def test_a_server_restart_loses_and_repeats_no_notification(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace) as follower:
         change(server, namespace, "a", 2)

@@ -33,7 +33,7 @@ class Proxy:
         return replace(answer, status=200, body=self.says.pop(0)) if self.says else answer
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Nobody watches here."""
+        """This client never watches."""
         raise AssertionError(request.url)
 
 

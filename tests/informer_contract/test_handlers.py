@@ -1,4 +1,4 @@
-"""Handlers that are slow or fail, and workers whose syncs do: nobody else suffers (TEST-7)."""
+"""Slow and failing handlers, and workers with failing syncs, do not disturb the others (TEST-7)."""
 
 import threading
 
@@ -24,7 +24,7 @@ def create(server: Server, namespace: str, name: str, value: int = 1) -> None:
 
 
 @pytest.mark.rule("INF-14")
-def test_a_slow_handler_holds_up_nobody_and_misses_nothing(server: Server, namespace: str) -> None:
+def test_a_slow_handler_delays_no_other_and_misses_nothing(server: Server, namespace: str) -> None:
     with following(server, namespace) as follower:
         slow = Heard()
         slow.free.clear()

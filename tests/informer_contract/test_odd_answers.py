@@ -67,7 +67,9 @@ def create(server: Server, namespace: str, name: str, value: int = 1) -> None:
 
 
 @pytest.mark.rule("REF-25")
-def test_a_watch_that_ends_after_each_event_tells_all_at_a_pace(server: Server, namespace: str) -> None:
+def test_a_watch_that_ends_after_each_event_delivers_all_of_them_at_a_limited_rate(
+    server: Server, namespace: str
+) -> None:
     with following(server, namespace, between=lambda way: Proxy(way, of_watch=OneEvent)) as follower:
         started = CLOCK.now()
         for name in "abcd":

@@ -74,7 +74,7 @@ class Recording:
     """One file of recordings."""
 
     def __init__(self, name: str, model: type[Cluster] = TidbCluster) -> None:
-        """`model` is the kind of the clusters that are looked at."""
+        """`model` is the kind of the clusters in question."""
         path = GOLDEN / f"{name}.json"
         if not path.exists():
             pytest.skip("the recordings of v1.6 are not beside the repository")

@@ -1,4 +1,4 @@
-"""What is made of a DMCluster, beside what a live v1.6.6 made of it (other-resources.md 6.4, 6.5)."""
+"""The objects of a DMCluster, compared with a live v1.6.6's (other-resources.md 6.4, 6.5)."""
 
 import msgspec
 import pytest
@@ -19,7 +19,7 @@ PARTITION = "/spec/updateStrategy/rollingUpdate/partition: ours 3, not recorded"
 
 
 def dm(**spec: object) -> DMCluster:
-    """The defaulted cluster `sync` in `etl`, with three masters and two workers unless told otherwise."""
+    """The defaulted cluster `sync` in `etl`, by default with three masters and two workers."""
     plain: Json = {
         "version": "v8.5.2",
         "master": {"replicas": 3, "storageSize": "2Gi"},
@@ -54,7 +54,7 @@ def test_discovery_may_read_its_cluster_the_labels_of_claims_pods_and_one_secret
 
 @pytest.mark.parametrize(("name", "build"), [("dm-master", masters), ("dm-worker", workers)])
 @pytest.mark.rule("other-resources-6.9")
-def test_with_TLS_each_has_its_certificate_and_those_of_sources(name: str, build: object) -> None:
+def test_with_tls_each_has_its_certificate_and_the_certificates_of_sources(name: str, build: object) -> None:
     dc = dm(tlsCluster={"enabled": True}, tlsClientSecretNames=["orders-db"])
     module = masters if build is masters else workers
     pod = module.stateful_set(dc, "cm")["spec"]["template"]["spec"]
@@ -91,7 +91,7 @@ def test_there_is_one_pod_more_for_each_master_that_was_taken_out_and_for_each_l
 
 
 @pytest.mark.rule("other-resources-6.5")
-def test_scripts_are_those_of_the_options() -> None:
+def test_scripts_follow_the_options() -> None:
     plain, digging = master_script(dm()), master_script(dm(master={"replicas": 3, "startUpScriptVersion": "v1"}))
     assert "nslookup" in plain
     assert "dig " not in plain

@@ -22,7 +22,7 @@ from tests.member.reconciling import CLUSTER_PATH, as_object, context
     ],
 )
 @pytest.mark.rule("F5")
-def test_nobody_else_makes_evidence(forge: Callable[[], object]) -> None:
+def test_no_other_module_makes_evidence(forge: Callable[[], object]) -> None:
     with pytest.raises(TypeError, match=r"live read; use one of the functions of member\.evidence"):
         forge()
 
@@ -41,7 +41,7 @@ def test_pods_read_live_are_evidence_of_themselves() -> None:
 
 
 @pytest.mark.rule("F1")
-def test_what_is_absent_is_evidence_and_what_is_refused_is_none() -> None:
+def test_an_absent_object_is_evidence_and_a_refused_read_is_none() -> None:
     api = FakeApi()
     ctx = context(api)
     api.put(PODS.path("ns", "a"), {"metadata": {"name": "a", "namespace": "ns"}})

@@ -33,7 +33,7 @@ WAYS = (
 """Fields whose values name a way to make something, and are not in what is made."""
 
 OWNERS = sorted({path.partition(".")[0] for path in fields() if "." in path} | {""})
-"""Where fields stand in a spec, empty for those that stand there by themselves."""
+"""The prefixes of fields in a spec; empty for top-level fields."""
 
 
 def shown(owner: str) -> list[str]:
@@ -181,5 +181,5 @@ SET: Json = {
         ),
     ],
 )
-def test_places_are_told_in_words(change: Json, what: str) -> None:
+def test_places_are_described_in_words(change: Json, what: str) -> None:
     assert {Place("tikv", what)} <= differences([SET], [merged(SET, change)])

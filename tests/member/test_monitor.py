@@ -126,7 +126,7 @@ def test_labels_of_other_instances_and_dots_in_names_are_met() -> None:
 
 
 @pytest.mark.rule("other-resources-3.7")
-def test_old_prometheus_is_told_nothing_that_it_does_not_know() -> None:
+def test_an_old_prometheus_gets_no_unknown_setting() -> None:
     endpoint = {"name": "n", "headers": {"a": "b"}, "metadataConfig": {"send": True}, "queueConfig": {"minShards": 2}}
     new = configuration(monitor(**write(**endpoint)), INPUTS)["remote_write"][0]
     assert {"name", "headers", "metadata_config", "queue_config"} <= new.keys()
@@ -150,6 +150,6 @@ def test_the_operator_is_scraped_and_its_alerts_and_dashboard_are_there_on_reque
     assert {"/prometheus-operator-rules", *(each["options"]["path"] for each in providers)} <= set(mounts)
 
 
-def test_the_same_is_made_of_the_same() -> None:
+def test_equal_inputs_give_equal_objects() -> None:
     assert made(grafana=GRAFANA) == made(grafana=GRAFANA)
     assert prometheus_yml(monitor(), INPUTS) == prometheus_yml(monitor(), INPUTS)

@@ -1,4 +1,4 @@
-"""How soon something is looked at again."""
+"""The intervals between checks."""
 
 from datetime import timedelta
 from typing import cast
@@ -35,11 +35,11 @@ def test_the_longer_it_has_lasted_the_later_the_next_look(clock: FakeClock, age:
     assert expected == look(clock, progressing(clock, age))
 
 
-def test_what_is_refused_is_looked_at_as_rarely_as_what_goes_on(clock: FakeClock) -> None:
+def test_a_refused_stage_is_checked_as_rarely_as_a_running_one(clock: FakeClock) -> None:
     assert 10.0 == look(clock, progressing(clock, 600, "False") | {"reason": "PDQuorum"})
 
 
-def test_what_has_just_begun_is_looked_at_soon(clock: FakeClock) -> None:
+def test_a_new_wait_is_checked_soon(clock: FakeClock) -> None:
     assert 0.5 == look(clock)
     assert 0.5 == look(clock, progressing(clock, 600, "False") | {"reason": "Done"})
     assert 0.5 == look(clock, {"type": "Progressing", "status": "True", "lastTransitionTime": "yesterday"})
@@ -53,13 +53,13 @@ def test_what_has_just_begun_is_looked_at_soon(clock: FakeClock) -> None:
         (300, 100, 20.0, 5.0),
         (300, 10, 29.0, 0.5),
         (3000, 10, 3000.0, 5.0),
-        # no progress, or none that can be told
+        # no progress, or unknown progress
         (300, 300, 60.0, 6.0),
         (300, 310, 600.0, 10.0),
         (300, 0, 10.0, 1.0),
     ],
 )
-def test_what_goes_down_is_looked_at_when_half_of_the_rest_is_done(
+def test_a_countdown_is_checked_when_half_of_the_rest_is_done(
     begun: int, left: int, age: float, expected: float
 ) -> None:
     assert expected == pytest.approx(poll_on_progress(begun, left, age), rel=0.01)
@@ -67,7 +67,7 @@ def test_what_goes_down_is_looked_at_when_half_of_the_rest_is_done(
 
 @pytest.mark.parametrize(("age", "expected"), [(0, 300.0), (100, 200.0), (400, 0.0), (-2, 298.0), (-86400, 0.0)])
 @pytest.mark.rule("F44")
-def test_nobody_waits_for_a_time_that_is_yet_to_come(clock: FakeClock, age: float, expected: float) -> None:
+def test_a_time_in_the_future_delays_no_check(clock: FakeClock, age: float, expected: float) -> None:
     since = (clock.wall() - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert expected == time_left(since, 300.0, clock.wall())
 

@@ -92,7 +92,7 @@ def test_a_script_of_v16_goes_when_what_it_is_made_from_has_changed() -> None:
 
 
 @pytest.mark.rule("objects-11.1")
-def test_a_script_of_ours_and_one_of_the_user_are_compared() -> None:
+def test_a_generated_script_and_a_users_script_are_compared() -> None:
     sidecar = [{"name": "beside", "image": "busybox:1", "command": ["/bin/sh", "-c", "sleep 1"]}]
     other = [sidecar[0] | {"command": ["/bin/sh", "-c", "sleep 2"]}]
     assert template_change(stamped(_pump(additionalContainers=sidecar)), _pump(additionalContainers=other))

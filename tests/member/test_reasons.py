@@ -68,7 +68,7 @@ def _modules() -> dict[str, _Module]:
 
 
 def _read(name: str) -> _Module:
-    """A module of a room below those with outcomes. Raises KeyError for one of others."""
+    """A module of a room below the rooms with outcomes. Raises KeyError for any other."""
     path = ROOT / f"{name.replace('.', '/')}.py"
     if not path.exists():
         raise KeyError(name)

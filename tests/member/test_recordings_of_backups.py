@@ -85,7 +85,7 @@ def backups(name: str, *kinds: str) -> dict[str, tuple[Backup, TidbCluster | Non
 
 
 @pytest.mark.parametrize("name", ["dev-backup", "dev-tls", "dev-bklife", "dev-schedule"])
-def test_jobs_of_snapshots_are_those_of_v1_6(name: str) -> None:
+def test_jobs_of_snapshots_equal_v1_6(name: str) -> None:
     items, found = recorded(name), backups(name, "snapshot")
     assert found
     made = {each: jobs.snapshot_job(backup, tc, SECRETS, SETTINGS) for each, (backup, tc) in found.items() if tc}
@@ -94,7 +94,7 @@ def test_jobs_of_snapshots_are_those_of_v1_6(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dev-backup", "dev-bklife"])
-def test_jobs_and_claims_of_exports_are_those_of_v1_6(name: str) -> None:
+def test_jobs_and_claims_of_exports_equal_v1_6(name: str) -> None:
     items, found = recorded(name), backups(name, "export")
     assert found
     for each, (backup, _) in found.items():
@@ -103,7 +103,7 @@ def test_jobs_and_claims_of_exports_are_those_of_v1_6(name: str) -> None:
         assert [] == unexplained(items[f"PersistentVolumeClaim/{claim['metadata']['name']}"], claim)
 
 
-def test_jobs_that_clean_are_those_of_v1_6() -> None:
+def test_cleaning_jobs_equal_v1_6() -> None:
     items, found = recorded("dev-bklife.deleting"), backups("dev-bklife", "snapshot", "export")
     cleaned = [each for each in found if f"Job/clean-{each}" in items]
     assert {"clean-me", "fail-me", "expo"} == {*cleaned}
@@ -116,7 +116,7 @@ def test_jobs_that_clean_are_those_of_v1_6() -> None:
     ("name", "backup", "commands"),
     [("dev-backup", "log-run", [START]), ("dev-bklife.gone", "logs", [START, TRUNCATE, STOP])],
 )
-def test_jobs_of_log_backups_are_those_of_v1_6(name: str, backup: str, commands: list[str]) -> None:
+def test_jobs_of_log_backups_equal_v1_6(name: str, backup: str, commands: list[str]) -> None:
     items, found = recorded(name), backups(name, "log")[backup]
     spec = structs.replace(found[0].spec, log_truncate_until="2026-01-02T00:00:00Z")  # since taken back
     log, tc = structs.replace(found[0], spec=spec), found[1]
@@ -143,7 +143,7 @@ def restores(name: str) -> dict[str, tuple[Restore, TidbCluster | None]]:
 
 
 @pytest.mark.parametrize("name", ["dev-restore", "dev-bklife.done"])
-def test_jobs_and_claims_of_restores_are_those_of_v1_6(name: str) -> None:
+def test_jobs_and_claims_of_restores_equal_v1_6(name: str) -> None:
     items, found = recorded(name), restores(name)
     for each, (restore, tc) in found.items():
         made = rt.restore_job(restore, tc, SECRETS, SETTINGS) if tc else rt.import_job(restore, SECRETS, SETTINGS)
@@ -158,7 +158,7 @@ def test_jobs_and_claims_of_restores_are_those_of_v1_6(name: str) -> None:
     assert expected[name] == {*found}
 
 
-def test_the_job_of_a_compaction_is_that_of_v1_6() -> None:
+def test_the_job_of_a_compaction_equals_v1_6() -> None:
     items = recorded("dev-restore")
     compact = with_compact_defaults(decode(items["CompactBackup/compact-1"], CompactBackup))
     tc = with_defaults(decode(items["TidbCluster/vault"], TidbCluster))

@@ -45,6 +45,6 @@ def test_no_pod_of_a_component_is_rolled_when_it_is_taken_over(name: str, compon
     for key in sets:
         there, here = (each[key]["spec"]["template"]["spec"]["containers"][0] for each in (theirs, ours))
         if there["command"][-1] == "<script>":
-            # that of v1.6 stays (`member.apply.last_applied`)
+            # v1.6's record stays (`member.apply.last_applied`)
             here["command"][-1] = "<script>"
         assert compare_stateful_set(theirs[key], ours[key]).first is None

@@ -34,7 +34,7 @@ def cluster_of(items: dict[str, Json], name: str) -> TidbCluster:
 
 @pytest.mark.parametrize("recording", ["dev-monitor", "dev-tls", "dev-ipv6"])
 @pytest.mark.rule("other-resources-4")
-def test_a_dashboard_is_that_of_v1_6(recording: str) -> None:
+def test_a_dashboard_equals_v1_6(recording: str) -> None:
     items = recorded(recording)
     (dashboard,) = [decode(each, TidbDashboard) for each in items.values() if each["kind"] == "TidbDashboard"]
     tc = cluster_of(items, dashboard.spec.clusters[0].name)
@@ -47,7 +47,7 @@ def test_a_dashboard_is_that_of_v1_6(recording: str) -> None:
 
 @pytest.mark.parametrize("recording", ["dev-monitor", "dev-tls"])
 @pytest.mark.rule("other-resources-5")
-def test_ng_monitoring_is_that_of_v1_6(recording: str) -> None:
+def test_ng_monitoring_equals_v1_6(recording: str) -> None:
     items = recorded(recording)
     (found,) = [decode(each, TidbNGMonitoring) for each in items.values() if each["kind"] == "TidbNGMonitoring"]
     tc = cluster_of(items, found.spec.clusters[0].name)

@@ -38,7 +38,7 @@ def recorded(name: str) -> dict[str, Json]:
 
 @pytest.mark.parametrize(("name", "count"), [("dev-init", 2), ("dev-tls", 1)])
 @pytest.mark.rule("other-resources-2.3")
-def test_config_map_and_job_are_those_of_v1_6(name: str, count: int) -> None:
+def test_config_map_and_job_equal_v1_6(name: str, count: int) -> None:
     items = recorded(name)
     found = [decode(item, TidbInitializer) for item in items.values() if item["kind"] == "TidbInitializer"]
     assert count == len(found)
@@ -52,7 +52,7 @@ def test_config_map_and_job_are_those_of_v1_6(name: str, count: int) -> None:
 
 
 @pytest.mark.rule("other-resources-2.3")
-def test_the_containers_find_what_they_are_told_of() -> None:
+def test_the_containers_find_their_files_and_variables() -> None:
     tree: Json = {"image": "i", "cluster": {"name": "basic"}, "passwordSecret": "pw", "initSql": "SELECT 1;"}
     initializer = decode({"metadata": {"name": "demo"}, "spec": tree}, TidbInitializer)
     cluster = {"version": "v8.5.2", "tidb": {"replicas": 1, "service": {"port": 4444}, "tlsClient": {"enabled": True}}}

@@ -100,7 +100,7 @@ def as_trees(item: Json) -> Json:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_objects_are_those_of_v1_6(name: str) -> None:
+def test_objects_equal_v1_6(name: str) -> None:
     recorded = Recorded(name)
     assert [] == validate_monitor(recorded.monitor)
     made = recorded.made()

@@ -47,14 +47,14 @@ def time(text: str) -> datetime:
 
 
 @pytest.mark.rule("backup-5.2")
-def test_backups_are_those_of_v1_6(items: dict[str, Json]) -> None:
-    """But for the time in the name: there that of the making, here that at which it was due."""
+def test_backups_equal_v1_6(items: dict[str, Json]) -> None:
+    """Except for the time in the name: v1.6 uses the time of creation, this operator the due time."""
     made = scheduled_backup(schedule(items, "both"), time(MADE.removeprefix("both-")))
     assert [] == unexplained(items[f"Backup/{MADE}"], made)
 
 
 @pytest.mark.rule("backup-5.2")
-def test_log_backups_are_those_of_v1_6(items: dict[str, Json]) -> None:
+def test_log_backups_equal_v1_6(items: dict[str, Json]) -> None:
     both = schedule(items, "both")
     start = time(items["BackupSchedule/both"]["status"]["logBackupStartTs"])
     template = both.spec.log_backup_template

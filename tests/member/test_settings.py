@@ -99,7 +99,7 @@ def flags_of(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def laid_onto(base: Json, row: ComponentType, own: Json) -> Json:
-    """The spec, with more in that of a component."""
+    """The spec, with additions to the spec of a component."""
     (field, content), *_ = row.slot.tree(own).items()
     if isinstance(content, list):
         content = [merged(each, own) if each["name"] == row.name else each for each in base[field]]

@@ -27,5 +27,5 @@ from member.tidb.rolling import can_pause
     ],
 )
 @pytest.mark.rule("lifecycle-7.6")
-def test_only_some_versions_are_told(source: str, target: str, expected: bool) -> None:
+def test_only_some_versions_get_the_call(source: str, target: str, expected: bool) -> None:
     assert expected == can_pause(source, target)

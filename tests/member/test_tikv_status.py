@@ -1,4 +1,4 @@
-"""What TiKV's status tells of stores."""
+"""Stores in TiKV's status."""
 
 import pytest
 

@@ -44,7 +44,7 @@ GRAFANA = {"grafana": {"baseImage": "grafana/grafana", "version": "7.5.11"}}
 CASES: dict[str, TidbMonitor] = {
     "smallest": monitor(),
     "several clusters, DM, TLS, shards": monitor(dm=DM, shards=3, replicaExternalLabelName=""),
-    # a label that sorts before the one of the replica, which v1.6 leaves as it stands in the ConfigMap
+    # a label that sorts before the replica's, which v1.6 leaves unchanged in the ConfigMap
     "labels": monitor(externalLabels={"a_region": "eu", "stage": "$(POD_NAME)"}, replicaExternalLabelName="replica"),
     "alerts": monitor(alertmanagerURL="alertmanager.monitoring:9093"),
     "rules of one's own": monitor(**prometheus(config={"ruleConfigRef": {"name": "mine"}})),
@@ -97,7 +97,7 @@ def test_promtool_takes_the_configuration(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-3.6")
-def test_the_pod_puts_its_names_wherever_they_are_asked_for(tmp_path: Path) -> None:
+def test_the_pod_replaces_every_placeholder_by_its_names(tmp_path: Path) -> None:
     stateful_set, config_maps = objects(CASES["labels"])
     tree = rendered(stateful_set, config_maps, tmp_path, "basic-monitor-0", "ns")
     expected = {"a_region": "eu", "replica": "ns_basic-monitor-0", "stage": "basic-monitor-0"}

@@ -28,7 +28,7 @@ def dashboard() -> dict[str, Any]:
 
 @pytest.fixture
 def exposed(clock: FakeClock) -> set[str]:
-    """Every series that a controller-manager tells of, those without a value yet included."""
+    """Every series that a controller-manager serves, including series without a value yet."""
     made = manager(clock, "-metrics-addr=127.0.0.1:0")
     made.health.start()
     try:
@@ -83,7 +83,7 @@ def test_every_metric_of_the_dashboard_is_exposed(dashboard: dict[str, Any], exp
 
 
 @pytest.mark.rule("informers-workqueue-8")
-def test_the_dashboard_shows_every_metric_of_ours(dashboard: dict[str, Any], exposed: set[str]) -> None:
+def test_the_dashboard_shows_every_metric_of_the_operator(dashboard: dict[str, Any], exposed: set[str]) -> None:
     def family(name: str) -> str:
         return re.sub(r"_(bucket|sum|count)$", "", name)
 
@@ -130,7 +130,7 @@ def test_every_alert_has_a_test_in_which_it_fires() -> None:
 
 
 def test_every_metric_of_the_alert_tests_is_exposed(exposed: set[str]) -> None:
-    """Else they would prove something about series that nobody sends."""
+    """Else they would prove something about series that no process sends."""
     cases = yaml.safe_load((HERE / "alerts_test.yaml").read_text(encoding="utf-8"))["tests"]
     series = {each["series"] for case in cases for each in case.get("input_series", ())}
     assert set() == {each.partition("{")[0] for each in series} - exposed

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 NOBODY = 65534 if os.geteuid() == 0 else None
-"""A user without rights, where this process may choose one; else it is whoever runs the tests."""
+"""A user without rights, if this process may choose one; else the user who runs the tests."""
 
 
 @pytest.fixture(scope="module")

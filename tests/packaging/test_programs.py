@@ -53,7 +53,7 @@ def test_ctrl_c_ends_a_program_that_is_being_imported_without_a_trace(program: s
 
 
 @pytest.mark.slow
-def test_a_program_in_the_background_goes_on_ignoring_ctrl_c() -> None:
+def test_a_background_program_keeps_ignoring_ctrl_c() -> None:
     done = _interrupted("tidb-discovery", "/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
     assert (0, "") == (done.returncode, done.stderr)
     assert "tidb-discovery" in done.stdout

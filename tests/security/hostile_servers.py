@@ -24,7 +24,7 @@ MARK = "said-by-a-hostile-server"
 """What no object, event, metric or log shows."""
 
 OUTSIDE = ("169.254.169.254", "member-pd-0.member-pd-peer.bystander.svc", "host.example", "127.0.0.1")
-"""Hosts that no cluster has; the last one is that of the canary's listener."""
+"""Hosts outside all clusters; the last one is the canary's listener."""
 
 _PD_PORT = 2379
 _PIECE = b"x" * (1 << 16)

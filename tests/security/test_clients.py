@@ -52,7 +52,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.fixture(autouse=True)
 def _no_thread_left_behind() -> None:
-    """The world outlives each test, and so do the threads that serve it."""
+    """The world, and the threads that serve it, outlive each test."""
 
 
 @contextlib.contextmanager

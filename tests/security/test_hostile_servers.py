@@ -40,7 +40,7 @@ runpy.run_module("controller_manager", run_name="__main__", alter_sys=True)
 leave nothing. A cgroup would take rights that not every machine grants."""
 
 _HONEST_PD = ("headers-without-end", "redirect-to-metadata", "crowds", "slow-body")
-"""Modes that are also those of servers behind an honest PD, which the operator asks before it asks them."""
+"""Modes that servers behind an honest PD can have, too; the operator asks that PD before it asks them."""
 
 _WITH_DM = ("foreign-addresses", "control-characters", "redirect-to-another-cluster", "two-gigabytes", "slow-headers")
 _CALM = "calm"
@@ -75,7 +75,7 @@ class Seen:
 
 @pytest.fixture(autouse=True)
 def _no_thread_left_behind() -> None:
-    """The world outlives each test, and so do the threads that serve it."""
+    """The world, and the threads that serve it, outlive each test."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The table of references in docs/security.md has every field, and each that needs consent is tested."""
+"""The table of references in docs/security.md has every field, and every field that needs consent is tested."""
 
 from dataclasses import replace
 

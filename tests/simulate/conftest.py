@@ -1,4 +1,4 @@
-"""Logs of simulated runs are for nobody."""
+"""Logs of simulated runs are discarded."""
 
 from collections.abc import Iterator
 

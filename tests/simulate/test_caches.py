@@ -14,7 +14,7 @@ from simulate.engine.caches import Cache
 
 
 class _Watched:
-    """A server, somebody who writes, and what a handler was notified of."""
+    """A server, a client that writes, and a handler's notifications."""
 
     def __init__(self, at: int | None = None) -> None:
         self.server = ApiServer(FakeClock(), SeededRandomness(1))

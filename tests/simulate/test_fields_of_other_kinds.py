@@ -55,7 +55,7 @@ OTHER_VALUES: Mapping[str, object] = {
     "shards": 2,
     "telemetry": False,
 }
-"""What a field is set to whose usual sample says what is so anyway."""
+"""The value for a field whose usual sample equals its default."""
 
 NEEDS: Mapping[str, Json] = {
     "TidbNGMonitoring.version": {"ngMonitoring": {"version": None}},

@@ -32,7 +32,7 @@ class _Driver:
         self.interleaver.add(name, [step])
 
     def play(self) -> list[str]:
-        """Until nobody has anything left to do."""
+        """Run until no thread has work left."""
         while self.interleaver.turn():
             pass
         return self.log

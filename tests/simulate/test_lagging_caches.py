@@ -26,7 +26,7 @@ def test_adds_one_lagging_cache_to_the_base_plan(how: str, kind: type[Stale | Hi
 
 @pytest.mark.slow
 def test_every_cache_of_the_operator_lags_in_some_plan() -> None:
-    """Leases tell of other operators alone."""
+    """Leases report only other operators."""
     engine = prepare(WORKLOADS["bring-up-tiny"])
     engine.start_operator()
     assert {*CACHED.values()} == {*engine.operators["operator"].caches} - {LEASES}

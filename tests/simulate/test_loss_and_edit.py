@@ -37,7 +37,7 @@ def test_leaves_out_losses_that_make_no_sense_for_their_subject() -> None:
     of_dm += [("dm-worker-3", "two"), ("dm-worker-3", "zone")]
     of_tidb = [("tidb-2", "volume"), ("tidb-2", "two")]
     assert [("pd-3", "two"), ("tikv-3", "two"), *of_zones, *of_tidb, *of_tiflash, *of_servers, *of_dm] == left_out
-    # what nobody records, and nothing replaces; TiDB, which goes on elsewhere
+    # losses that are neither recorded nor replaced; TiDB, which continues elsewhere
     unnoticed = [*product(_WITHOUT_SUBSTITUTES, (*MACHINES, "pod")), ("tidb-2", "removed"), ("tidb-2", "tainted")]
     moments = len(unnoticed) * changes * (len(MOMENTS) - 1)
     # of a worker that is removed nothing is left; one that has lost its disk is never recorded, nor replaced

@@ -1,4 +1,4 @@
-"""The family *losses undone*: which plans there are, and what they change of those of losses."""
+"""The family *losses undone*: its plans, and what they change in the plans of losses."""
 
 import pytest
 

@@ -221,7 +221,7 @@ def test_reports_a_failover_with_only_one_witness(monkeypatch: pytest.MonkeyPatc
 
 
 def _at_once(removal: PodRemoval) -> Evidence:
-    """Whoever asks may go."""
+    """Every request is allowed."""
     return member.evidence.pods_live(removal.ctx, "tikv")
 
 

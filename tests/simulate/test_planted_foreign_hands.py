@@ -1,4 +1,4 @@
-"""The judge notices when what others do is not put right, or is at the price of a restart: one defect in each test."""
+"""The judge notices if foreign edits are not undone, or only by a restart: one defect in each test."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The judge notices pods that are restarted, or may be, for what nobody has asked for: one defect in each test."""
+"""The judge notices pods that restart, or may restart, without a request: one defect in each test."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The checks can fail: a status that goes on to tell what was, also while the spec is not valid."""
+"""The checks can fail: a status that keeps reporting the past, also while the spec is invalid."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""The judge sees an operator that gives in to nobody who insists, or says nothing of it: one defect in each test."""
+"""The judge notices an operator that never yields to an insistent client, or does not report it: one defect in each
+test."""
 
 from collections.abc import Callable
 

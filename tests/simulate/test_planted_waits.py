@@ -1,4 +1,4 @@
-"""Without resyncs it shows when nobody comes back for what no event tells."""
+"""Without resyncs, a missing wake-up for changes without events becomes visible."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def test_reports_a_wait_without_a_scheduled_reconcile(monkeypatch: pytest.Monkey
         return waiting and replace(waiting, retry_after=None)
 
     silent = World(at=0.5, verb="pd_no_leader", arguments={"cluster": "default/basic"})
-    # the cluster has no PD of its own any more when that elects a leader
+    # the cluster no longer has its own PD when that elects a leader
     plan = structs.replace(generated("no-resync/joined-leaves"), given=(silent,))
     assert set() == rules(plan, lambda: None)
     plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "_waits_for", without_a_time)  # noqa: E731

@@ -1,4 +1,4 @@
-"""Two plans at once: which ones there are, and what becomes of their events."""
+"""Two plans at once: which pairs exist, and how their events merge."""
 
 from itertools import islice
 

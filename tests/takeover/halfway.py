@@ -41,7 +41,7 @@ class Halfway:
     """
 
     def __init__(self, clock: FakeClock, spec: Json | None = None, **replicas: int) -> None:
-        """`spec`: merged into that of the cluster, part by part."""
+        """`spec`: merged into the cluster's spec, part by part."""
         cluster = sample(NAME)
         for component, count in ({"pd": 3, "tikv": 3, "tidb": 2} | replicas).items():
             cluster["spec"][component]["replicas"] = count
@@ -116,11 +116,11 @@ class Halfway:
         self.annotate(PERSISTENT_VOLUME_CLAIMS, claim, marks)
 
     def ask_pd(self, method: str, path: str, body: Any = None) -> bytes:
-        """Tell PD something, or ask it."""
+        """Send PD a request."""
         return self.ask(method, f"http://{NAME}-pd.{NAMESPACE}:2379/pd/api/v1/{path}", body)
 
     def ask(self, method: str, url: str, body: Any = None) -> bytes:
-        """Tell a server something, or ask it."""
+        """Send a server a request."""
         text = json.dumps(body).encode() if body is not None else None
         return self.world.world.data_plane_transport().request(Request(method, url, {}, text)).body
 
@@ -128,7 +128,7 @@ class Halfway:
         """Have PD move the leaders off a store."""
         self.ask_pd("POST", "schedulers", {"name": EVICT, "store_id": int(store)})
 
-    # What there is
+    # existing objects
 
     def now(self) -> str:
         """The time, as v1.6 writes it."""

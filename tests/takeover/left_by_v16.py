@@ -57,7 +57,7 @@ from tests.sandbox.scripts import script
 _KINDS = {each.kind: each for each in vars(kube.resources).values() if isinstance(each, Resource)}
 _MODELS: dict[str, type[Cluster]] = {"TidbCluster": TidbCluster, "DMCluster": DMCluster}
 _OWNERS = ("TidbCluster", "DMCluster", "BackupSchedule")
-"""Kinds that own objects of other kinds of ours."""
+"""The kinds that own objects of other pingcap.com kinds."""
 _WORKLOADS = ("StatefulSet", "Deployment")
 _CUSTOM = "pingcap.com/v1alpha1"
 _SCRIPTED = ("pd", "tikv", "tidb")
@@ -115,12 +115,12 @@ class LeftObjects:
 
     @property
     def name(self) -> str:
-        """That of the first cluster."""
+        """The first cluster's."""
         return self.clusters[0].metadata.name
 
     @property
     def namespace(self) -> str:
-        """That of the first cluster."""
+        """The first cluster's."""
         return self.clusters[0].metadata.namespace
 
     def pods(self) -> dict[str, str]:
@@ -186,7 +186,7 @@ class LeftObjects:
             self._uids[old] = made.metadata.uid
             noted = self._with_new_uids(body)["metadata"]["annotations"]
             self._admin.patch(resource, meta["name"], meta["namespace"], {"metadata": {"annotations": noted}})
-        # that of a cluster comes last: with a known id, PD is not begun
+        # a cluster's status comes last: with a known id, PD does not bootstrap
         has_status = item["kind"] == "Job" or (item["apiVersion"] == _CUSTOM and item["kind"] not in _MODELS)
         if has_status and item.get("status"):
             self._write_status(item, item["status"])
@@ -261,7 +261,7 @@ class LeftObjects:
         self._admin.patch(PERSISTENT_VOLUMES, volume, "", {"metadata": marks, "spec": policy})
 
     def _ids(self, item: Json) -> tuple[str, dict[str, str], dict[str, str]]:
-        """The cluster's id, and those of members and stores by pod."""
+        """The cluster's id, and the ids of members and stores by pod."""
         members = {
             each["name"].partition(".")[0]: str(each["member_id"]) for each in self.pd(item, "members")["members"]
         }
@@ -270,7 +270,7 @@ class LeftObjects:
         return str(self.pd(item, "cluster")["id"]), members, by_pod
 
     def _label_stores(self, item: Json) -> None:
-        """Where the stores are, as v1.6 has told PD (lifecycle.md 7.9)."""
+        """The location labels of the stores that v1.6 has sent to PD (lifecycle.md 7.9)."""
         keys = self.pd(item, "config/replicate").get("location-labels", "").split(",")
         for store in (each["store"] for each in self.pd(item, "stores").get("stores") or ()):
             name, _, namespace = store["address"].split(".")[:3]

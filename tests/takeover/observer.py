@@ -9,7 +9,7 @@ from simulate.engine.operator import Operator
 from tests.operator_world import OperatorWorld
 
 NOTE = "note"
-"""In place of `patch`: nothing would be written anew but what tells what was applied, and for what."""
+"""A substitute for `patch`: it would change only the records of what was applied, and for what."""
 
 _NOTES = (LAST_APPLIED, START_SCRIPT_OPTIONS, WRITTEN_FOR)
 

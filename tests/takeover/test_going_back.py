@@ -1,4 +1,4 @@
-"""v1.6 comes back after our operator has worked: what it would change then (objects.md 11.3 to 11.5)."""
+"""v1.6 returns after our operator has worked: what it would change then (objects.md 11.3 to 11.5)."""
 
 import json
 from collections.abc import Iterator

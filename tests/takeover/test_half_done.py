@@ -69,7 +69,7 @@ def test_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
 
 @pytest.mark.parametrize("webhook", ["mirror-everywhere", "variable", "toleration", "pod-label"])
 @pytest.mark.rule("3.5")
-def test_a_take_over_restarts_nobody_though_an_admission_webhook_acts_on_each_write(
+def test_a_take_over_restarts_no_pod_though_an_admission_webhook_acts_on_each_write(
     at_rest: Halfway, webhook: str
 ) -> None:
     """It came after v1.6 had written last; v1.6 writes nothing where nothing differs."""
@@ -173,7 +173,7 @@ def test_what_v10_noted_in_pod_templates_stays_there(at_rest: Halfway, is_record
     at_rest.note_as_v10("tikv", is_recorded=is_recorded)
     assert LAST_APPLIED in at_rest.annotations(PODS, "basic-tikv-0")
     assert set() == at_rest.take_over()
-    # whatever comes next, a StatefulSet that is made again around its pods included
+    # whatever comes next, including a StatefulSet recreated around its pods
     pods = at_rest.left.pods()
     at_rest.world.change(tikv={"requests": {"storage": "2Gi"}}, tidb={"replicas": 3})
     uid = at_rest.world.get(STATEFUL_SETS, "basic-tikv")["metadata"]["uid"]
@@ -187,7 +187,7 @@ def test_what_v10_noted_in_pod_templates_stays_there(at_rest: Halfway, is_record
 
 @pytest.mark.parametrize("moved", [0, 1, 2])
 @pytest.mark.rule("lifecycle-7.4")
-def test_a_roll_of_tikv_goes_on_with_the_next_pod(at_rest: Halfway, moved: int) -> None:
+def test_a_roll_of_tikv_continues_with_the_next_pod(at_rest: Halfway, moved: int) -> None:
     version = "v8.5.3"
     at_rest.world.change(tikv={"version": version})
     at_rest.update("tikv", to(version, 3 - moved))
@@ -207,7 +207,7 @@ def test_a_roll_of_tikv_goes_on_with_the_next_pod(at_rest: Halfway, moved: int) 
 
 
 @pytest.mark.rule("lifecycle-14")
-def test_a_roll_that_an_annotation_holds_goes_on_when_it_is_taken_off(at_rest: Halfway) -> None:
+def test_a_roll_that_an_annotation_holds_continues_when_it_is_removed(at_rest: Halfway) -> None:
     version = "v8.5.3"
     held = {"tidb.pingcap.com/tikv-partition": "2"}
     at_rest.annotate(TIDB_CLUSTERS, NAME, held)
@@ -358,7 +358,7 @@ def test_a_scale_in_of_tiflash_that_is_taken_back(clock: FakeClock, gone: bool, 
     halfway.world.run(5.0)
     halfway.world.run_until_ready(within=300.0)
     stores = halfway.world.cluster()["status"]["tiflash"]["stores"]
-    # data that PD has moved away never come back
+    # data that PD has moved away never returns
     assert (2, gone) == (len(stores), store not in stores)
     restarted = {name for name, uid in halfway.left.pods().items() if uid != pods[name]}
     assert {"basic-tiflash-1"} == restarted if gone else set() == restarted
@@ -381,7 +381,7 @@ def test_a_scale_in_of_ticdc_whose_capture_gives_up_its_tables(clock: FakeClock)
 
 
 @pytest.mark.rule("lifecycle-8.9")
-def test_a_deferred_claim_is_deleted_before_its_ordinal_comes_back(clock: FakeClock) -> None:
+def test_a_deferred_claim_is_deleted_before_its_ordinal_returns(clock: FakeClock) -> None:
     halfway = Halfway(clock, tikv=4)
     store = halfway.store("basic-tikv-3")
     halfway.ask_pd("DELETE", f"store/{store}")

@@ -175,7 +175,7 @@ def test_reports_why_the_pruning_pod_cannot_start(restores: BackupsWorld) -> Non
     assert ("True", "PodCannotStart", told) == restores.condition("PruneScheduled")
 
 
-def test_a_prune_whose_job_is_deleted_is_made_again(restores: BackupsWorld) -> None:
+def test_a_deleted_prune_job_is_recreated(restores: BackupsWorld) -> None:
     """v1.6 waits for ever."""
     restores.add(prune="afterFailed")
     restores.end("restore-demo")
@@ -197,7 +197,7 @@ def test_a_prune_that_failed_without_a_word_says_so(restores: BackupsWorld) -> N
 
 
 @pytest.mark.parametrize("at", range(1, 7))
-def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(restores: BackupsWorld, at: int) -> None:
+def test_a_new_process_continues_after_a_crash_at_any_point(restores: BackupsWorld, at: int) -> None:
     restores.add(prune="afterFailed")
     restores.restart()
     now = {"type": "Failed", "status": "True", "reason": "X", "lastTransitionTime": "2026-01-01T00:00:00Z"}

@@ -72,7 +72,7 @@ class Commanded(OperatorWorld):
         return [write.removeprefix("delete ") for write in self.writes() if write.startswith("delete")]
 
     def asked_of_pd(self) -> list[str]:
-        """What the operator told PD since `forget`."""
+        """The operator's requests to PD since `forget`."""
         return [f"{each.method} {each.url.rpartition('/pd/api/v1/')[2]}" for each in self.operator.dataplane.writes()]
 
     def claim(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The operator in a world of its own, with a cluster whose pods can be told something."""
+"""The operator in its own world, with a cluster whose pods can get commands."""
 
 from collections.abc import Iterator
 

@@ -14,7 +14,7 @@ POD = "basic-tikv-1"
 
 
 @pytest.mark.rule("lifecycle-13")
-def test_a_pod_is_restarted_without_leaders_which_come_back_when_it_is_ready(world: Commanded) -> None:
+def test_a_pod_is_restarted_without_leaders_which_return_when_it_is_ready(world: Commanded) -> None:
     store, before = world.store(POD), world.uid(POD)
     assert store.leader_count > 0
     world.tell(POD, evict_leader="delete-pod")
@@ -72,7 +72,7 @@ def _capacity(world: Commanded, claim: str) -> str:
 
 
 @pytest.mark.rule("F17")
-def test_a_scheduler_that_somebody_removed_is_made_again(world: Commanded) -> None:
+def test_a_scheduler_that_another_client_removed_is_recreated(world: Commanded) -> None:
     world.tell(POD, evict_leader="none")
     world.run_until(lambda: bool(world.evicting))
     world.pd.end_evict_leaders(world.store(POD).id)
@@ -81,7 +81,7 @@ def test_a_scheduler_that_somebody_removed_is_made_again(world: Commanded) -> No
 
 
 @pytest.mark.rule("I31")
-def test_a_new_process_goes_on_where_the_one_before_ended(world: Commanded) -> None:
+def test_a_new_process_continues_where_the_previous_one_ended(world: Commanded) -> None:
     before = world.uid(POD)
     world.tell(POD, evict_leader="delete-pod")
     world.run_until(lambda: bool(world.evictions))
@@ -109,7 +109,7 @@ def test_a_time_to_come_is_waited_for_and_no_longer(world: Commanded) -> None:
     world.tell(POD, evict_leader="none", tikv_evict_leader_expiration_time=time)
     world.run(90.0)
     assert {POD} == set(world.evictions)
-    # not until pods are looked at again anyway
+    # not until the next resync of the pods
     world.run(10.5)
     assert ({}, set()) == (world.evictions, world.told(POD))
 
@@ -146,7 +146,7 @@ def test_nothing_is_evicted_while_another_store_is_not_up(world: Commanded) -> N
 
 
 @pytest.mark.rule("F13")
-def test_no_pod_is_restarted_while_another_store_answers_nobody(world: Commanded) -> None:
+def test_no_pod_is_restarted_while_another_store_does_not_answer(world: Commanded) -> None:
     """PD calls it Up for 20 s more, and Kubernetes its pod Ready."""
     for fault in (
         Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-3"),
@@ -187,7 +187,7 @@ def test_2_the_entry_of_a_pod_that_was_scaled_in_goes(world: Commanded) -> None:
 
 
 @pytest.mark.rule("lifecycle-13")
-def test_a_value_that_nobody_knows_is_told_once_and_does_nothing(world: Commanded) -> None:
+def test_an_unknown_value_is_reported_once_and_does_nothing(world: Commanded) -> None:
     world.tell(POD, evict_leader="yes")
     world.run(95.0)
     (event,) = world.events("UnknownCommand")

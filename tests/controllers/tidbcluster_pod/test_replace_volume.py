@@ -37,7 +37,7 @@ def test_a_tikv_pod_gets_a_new_volume_when_its_store_is_tombstone(world: Command
 
 @pytest.mark.parametrize("first", ["replacement", "eviction"])
 @pytest.mark.rule("F46", "#5301")
-def test_an_eviction_that_is_asked_for_meanwhile_holds_up_no_replacement(world: Commanded, first: str) -> None:
+def test_an_eviction_requested_meanwhile_does_not_delay_a_replacement(world: Commanded, first: str) -> None:
     pod = "basic-tikv-1"
     store, uid, claim = world.store(pod), world.uid(pod), world.claim(f"tikv-{pod}")
     if first == "eviction":
@@ -91,7 +91,7 @@ def test_a_store_whose_data_does_not_fit_on_the_others_stays(world: Commanded) -
 @pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims"])
 @pytest.mark.rule("R22")
 def test_what_refuses_a_step_is_named_until_it_allows_it(world: Commanded, resource: str) -> None:
-    """Nothing else tells of it: an event is gone after an hour, and all that the spec asks for serves."""
+    """Nothing else shows it: an event is gone after an hour, and everything that the spec requests serves."""
     pod, uid = "basic-tikv-1", world.uid("basic-tikv-1")
     why = 'admission webhook "policy.example.com" denied the request'
     allow = world.world.faults.api_fault(Fault(refusal=Refusal(403, "Forbidden", why)), OPERATOR, "delete", resource)
@@ -167,7 +167,7 @@ def test_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
 
 @pytest.mark.rule("lifecycle-13", "I31")
 def test_a_pod_that_was_made_anew_after_its_store_left_gets_its_volume(world: Commanded) -> None:
-    """It has no store any more that it could be labelled with; its claim tells which one it was."""
+    """It no longer has a store to be labelled with; its claim shows which one it had."""
     pod = "basic-tikv-1"
     store, claim = world.store(pod), world.claim(f"tikv-{pod}")
     world.tell(pod, replace_volume="true")

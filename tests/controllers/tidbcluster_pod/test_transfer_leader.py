@@ -39,7 +39,7 @@ def test_the_leader_stays_away_while_the_pod_says_so(world: Commanded) -> None:
 
 
 @pytest.mark.rule("lifecycle-13")
-def test_a_transfer_that_fails_is_told_and_tried_again(world: Commanded) -> None:
+def test_a_failed_transfer_is_reported_and_retried(world: Commanded) -> None:
     pod = leader(world)
     refused = Fault(Trouble.ANSWER, method="POST", path="/pd/api/v1/leader/transfer/*", body=b'"no"')
     heal = world.world.faults.network_fault(refused)
@@ -54,7 +54,7 @@ def test_a_transfer_that_fails_is_told_and_tried_again(world: Commanded) -> None
 
 
 @pytest.mark.rule("I12")
-def test_pods_that_are_all_told_do_not_hand_over_to_each_other(world: Commanded) -> None:
+def test_pods_with_the_same_command_do_not_hand_over_to_each_other(world: Commanded) -> None:
     before = {pod: world.uid(pod) for pod in world.ready("pd")}
     for pod in before:
         world.tell(pod, pd_transfer_leader="delete-pod")

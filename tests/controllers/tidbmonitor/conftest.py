@@ -18,7 +18,7 @@ EVERYWHERE = replace(SETTINGS, references=parse_policy("*:*"))
 
 @pytest.fixture(autouse=True)
 def _no_stack_trace() -> Iterator[None]:
-    """Whatever happens outside is an answer; a stack trace in the log is a mistake of ours."""
+    """Any outside failure is an answer; a stack trace in the log is a defect of the operator."""
     with capture_logs() as logs:
         yield
     assert [] == [entry for entry in logs if "exc_info" in entry]

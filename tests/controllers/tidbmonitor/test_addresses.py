@@ -24,7 +24,7 @@ def told(monitors: Monitors) -> list[Json | None]:
 
 
 @pytest.mark.rule("other-resources-3.8")
-def test_pd_is_told_where_prometheus_and_grafana_are(beside_basic: Monitors) -> None:
+def test_pd_gets_the_addresses_of_prometheus_and_grafana(beside_basic: Monitors) -> None:
     beside_basic.create(monitor())
     beside_basic.run_until_ready()
     prometheus = {"ip": "basic-prometheus.default.svc", "port": 9090}

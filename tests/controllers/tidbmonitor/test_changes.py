@@ -1,4 +1,4 @@
-"""What becomes of a monitor that is changed or deleted (other-resources.md 3.2, 3.3, 3.4, 3.9)."""
+"""Changes and deletion of a monitor (other-resources.md 3.2, 3.3, 3.4, 3.9)."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_shards_come_and_go_and_claims_stay(monitors: Monitors) -> None:
 @pytest.mark.parametrize("wrong", [{"prometheus": {"version": "typo"}}, {"nodeSelector": {"no": "such"}}])
 @pytest.mark.parametrize("at_first", [True, False])
 @pytest.mark.rule("R23")
-def test_a_pod_that_a_mistake_broke_is_restarted_once_that_is_put_right(
+def test_a_pod_that_a_mistake_broke_restarts_once_after_the_correction(
     monitors: Monitors, wrong: Json, at_first: bool
 ) -> None:
     """Kubernetes waits for it to be Ready, for ever, as pods are started in order."""
@@ -82,7 +82,7 @@ def test_a_pod_that_a_mistake_broke_is_restarted_once_that_is_put_right(
     monitors.change(**{key: CONTAINERS.get(key) for key in wrong})
     monitors.run_until_ready()
     after = {each["metadata"]["name"]: each["metadata"]["uid"] for each in world.every(PODS)}
-    # the one that had what was wrong; whoever was Ready all the time has served on
+    # the pod with the mistake; pods that were always Ready have served on
     assert {"basic-monitor-0" if at_first else "basic-monitor-1"} == {
         name for name in before if before[name] != after[name] and name.startswith("basic-monitor")
     }
@@ -111,7 +111,7 @@ def test_grafana_and_ingresses_go_with_their_spec(monitors: Monitors) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-3.4")
-def test_what_is_of_others_is_not_pruned(beside_basic: Monitors) -> None:
+def test_foreign_objects_are_not_pruned(beside_basic: Monitors) -> None:
     monitors = beside_basic
     monitors.create(monitor())
     monitors.run_until_ready()
@@ -149,7 +149,7 @@ def test_they_go_with_the_field_too(monitors: Monitors) -> None:
 
 
 @pytest.mark.rule("other-resources-3.2")
-def test_those_of_somebody_else_stay(monitors: Monitors) -> None:
+def test_foreign_cluster_roles_stay(monitors: Monitors) -> None:
     world = monitors.world
     theirs: Json = {"metadata": {"name": "default-basic-monitor"}, "rules": []}
     world.admin.create(CLUSTER_ROLES, theirs)
@@ -163,7 +163,7 @@ def test_those_of_somebody_else_stay(monitors: Monitors) -> None:
 
 @pytest.mark.parametrize("scoped", [False, True])
 @pytest.mark.rule("other-resources-3.2")
-def test_those_of_a_monitor_whose_namespace_and_name_make_the_same_name_stay(monitors: Monitors, scoped: bool) -> None:
+def test_the_roles_of_a_monitor_with_an_ambiguous_name_stay(monitors: Monitors, scoped: bool) -> None:
     world = monitors.world
     world.admin.create(NAMESPACES, {"metadata": {"name": "default-a"}})
     clusters = [{"name": "basic", "namespace": NAMESPACE}]
@@ -223,7 +223,7 @@ def test_volumes_get_the_policy_and_keep_it(monitors: Monitors) -> None:
 
 
 @pytest.mark.rule("other-resources-1")
-def test_another_size_is_told_and_volumes_that_come_or_go_are_refused(monitors: Monitors) -> None:
+def test_another_size_is_reported_and_added_or_removed_volumes_are_refused(monitors: Monitors) -> None:
     monitors.create(monitor(persistent=True, storage="1Gi"))
     monitors.run_until_ready()
     monitors.change(storage="2Gi")

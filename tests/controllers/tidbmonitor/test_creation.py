@@ -1,4 +1,4 @@
-"""A monitor comes up, and costs nothing once it is there (other-resources.md 3.2, 3.3)."""
+"""A monitor comes up, and costs nothing afterwards (other-resources.md 3.2, 3.3)."""
 
 import pytest
 

@@ -102,7 +102,7 @@ def run_on(world: OperatorWorld, condition: Callable[[], bool]) -> int:
 
 
 def state(world: OperatorWorld) -> Json:
-    """What there is of the monitor, without what differs from run to run."""
+    """The objects of the monitor, without values that differ from run to run."""
     found: Json = {}
     for resource in KINDS:
         for each in world.every(resource):
@@ -154,9 +154,7 @@ def undisturbed() -> list[Json]:
 
 @pytest.mark.slow
 @pytest.mark.rule("F1")
-def test_a_process_that_dies_after_each_of_its_writes_is_followed_by_others(
-    paused: OperatorWorld, undisturbed: list[Json]
-) -> None:
+def test_new_processes_continue_after_crashes_at_each_write(paused: OperatorWorld, undisturbed: list[Json]) -> None:
     deaths = 0
 
     def run(condition: Callable[[], bool]) -> None:

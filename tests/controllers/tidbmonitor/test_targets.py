@@ -137,7 +137,7 @@ def test_a_selected_cluster_that_sorts_first_restarts_no_pod(monitors: Monitors)
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-3.6")
-def test_a_named_cluster_that_goes_and_comes_back_restarts_no_pod(monitors: Monitors) -> None:
+def test_a_named_cluster_that_goes_and_returns_restarts_no_pod(monitors: Monitors) -> None:
     world = monitors.world
     world.apply(other("old", timezone="Asia/Tokyo"))
     monitors.create(monitor(clusters=[{"name": "old"}, {"name": "basic"}]))
@@ -161,7 +161,7 @@ def test_a_cluster_that_is_named_no_longer_gives_no_names(monitors: Monitors) ->
 
 
 @pytest.mark.rule("other-resources-3.6")
-def test_dm_clusters_that_go_and_come_back_restart_no_pod(monitors: Monitors) -> None:
+def test_dm_clusters_that_go_and_return_restart_no_pod(monitors: Monitors) -> None:
     world = monitors.world
     of_kind = {"apiVersion": DM_CLUSTERS.api_version, "kind": DM_CLUSTERS.kind}
     spec = {"version": "v8.5.2", "paused": True, "discovery": {}, "master": {"replicas": 1, "baseImage": "pingcap/dm"}}
@@ -237,7 +237,7 @@ def test_a_dm_cluster_that_is_not_there_is_waited_for(monitors: Monitors) -> Non
 
 
 @pytest.mark.rule("other-resources-3.2")
-def test_what_is_wrong_is_told_once_with_its_field_and_nothing_is_made(monitors: Monitors) -> None:
+def test_a_mistake_is_reported_once_with_its_field_and_nothing_is_created(monitors: Monitors) -> None:
     monitors.create(monitor(persistent=True))
     monitors.world.run(65.0)
     status, reason, message = monitors.condition()

@@ -1,4 +1,4 @@
-"""What others have changed in a StatefulSet is told from what the API server and admission webhooks add."""
+"""Foreign edits of a StatefulSet are distinguished from additions of the API server and admission webhooks."""
 
 import json
 from collections.abc import Callable
@@ -101,7 +101,7 @@ EDITS: dict[str, tuple[Callable[[Json], object], str]] = {
 
 
 @pytest.mark.parametrize("which", EDITS)
-def test_an_edit_by_others_is_named(which: str) -> None:
+def test_names_a_foreign_edit(which: str) -> None:
     edit, told = EDITS[which]
     found = foreign_edit(edited(live(), edit))
     assert found is not None
@@ -123,7 +123,7 @@ def test_what_was_there_right_after_our_write_came_with_it() -> None:
     assert None is not foreign_edit(mutated)
 
 
-def test_what_admission_has_made_of_the_template_is_no_edit_whoever_writes_afterwards() -> None:
+def test_a_change_of_the_template_by_admission_is_no_edit_whichever_client_writes_later() -> None:
     mutated = live()
     mutated["spec"]["template"]["metadata"]["labels"]["webhook"] = "on"
     made = admitted_template(mutated)
@@ -144,7 +144,7 @@ def test_of_a_template_that_is_as_it_was_written_nothing_is_remembered() -> None
     assert None is admitted_template(live())
 
 
-def test_a_stateful_set_that_was_made_again_by_others_is_not_as_we_left_it() -> None:
+def test_detects_a_stateful_set_that_another_client_recreated() -> None:
     copy = edited(live(), lambda spec: spec["template"]["metadata"]["labels"].update(more="x"))
     copy["metadata"] |= {"uid": "another", "generation": 3}
     assert None is not foreign_edit(copy)

@@ -189,7 +189,7 @@ def test_what_admission_has_made_of_the_pod_template_is_not_sent_along() -> None
     assert (5, here.body["spec"]["template"]) == (spec["replicas"], spec["template"])
 
 
-def test_what_another_hand_has_made_of_the_pod_template_is_put_right() -> None:
+def test_a_foreign_edit_of_the_pod_template_is_undone() -> None:
     here = Written(tikv_with({"image": "theirs"}, since_our_write=1))
     more = Replicas.raised(here.body, 5)
     assert tikv(3)["spec"]["template"] == here.update(with_size(tikv(3), more), more)["template"]

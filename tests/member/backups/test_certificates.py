@@ -13,7 +13,7 @@ WHOLE = {"ca.crt": "a", "tls.crt": "b", "tls.key": "c"}
 
 
 def told(access: TiDBAccessConfig | None = None, *, skips: bool = False, **metadata: Any) -> dict[str, list[str]]:
-    """The Secrets of a cluster that speaks TLS, and what the program is told of them."""
+    """The Secrets of a cluster with TLS, and the program's arguments for them."""
     spec = minimal() | {"tlsCluster": {"enabled": True}}
     spec["tidb"] = spec["tidb"] | {"tlsClient": {"enabled": True, "skipInternalClientCA": skips}}
     return {each.secret: list(each.args) for each in certificates(cluster(spec, **metadata), access)}
@@ -24,7 +24,7 @@ def access(secret: str | None = None) -> TiDBAccessConfig:
 
 
 @pytest.mark.rule("backup-3.11")
-def test_certificates_of_the_cluster_and_with_sql_those_of_its_clients() -> None:
+def test_certificates_of_the_cluster_and_with_sql_of_its_clients() -> None:
     of_cluster = {"basic-cluster-client-secret": ["--cluster-tls=true"]}
     assert of_cluster == told()
     assert of_cluster | {"basic-tidb-client-secret": ["--client-tls=true"]} == told(access())

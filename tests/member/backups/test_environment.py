@@ -1,4 +1,4 @@
-"""What the container is told of the storage; credentials are references (backup.md 2.3)."""
+"""The container's variables for the storage; credentials are references (backup.md 2.3)."""
 
 import pytest
 

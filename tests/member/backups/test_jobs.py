@@ -95,7 +95,7 @@ def test_exports_of_one_tidb_share_a_claim() -> None:
         ({"local": {"volume": {}, "volumeMount": {"mountPath": "/store"}, "prefix": "a"}}, "local:///store/a"),
     ],
 )
-def test_the_path_of_a_backup_is_that_of_v1_6(storage: Json, expected: str) -> None:
+def test_the_path_of_a_backup_equals_v1_6(storage: Json, expected: str) -> None:
     assert expected == backup_path(backup({"br": {"cluster": "a"}, **storage}).spec)
 
 
@@ -120,9 +120,7 @@ def test_paths_overlap_by_whole_names() -> None:
         ({"hostPath": {"path": "/a"}}, {"hostPath": {"path": "/a", "type": "Directory"}}, True),
     ],
 )
-def test_volumes_are_told_apart_by_what_they_are_not_by_how_they_are_mounted(
-    one: Json, other: Json, *, same: bool
-) -> None:
+def test_volumes_differ_by_their_source_and_not_by_their_mount(one: Json, other: Json, *, same: bool) -> None:
     first, second = (backup({"local": {"volume": each, "volumeMount": {"name": "v"}}}).spec for each in (one, other))
     assert same is same_store(first, second)
 

@@ -45,7 +45,7 @@ PERIOD = 300.0
 
 
 @pytest.mark.rule("lifecycle-9")
-def test_what_has_just_been_lost_is_not_told_but_looked_at_again_when_it_is() -> None:
+def test_a_new_loss_is_not_reported_but_checked_again_at_its_deadline() -> None:
     lost = [Failing("demo-tikv-0", "1", NOW, 10.0), Failing("demo-tikv-1", "4", NOW, 5.0)]
     assert Done(retry_after=20.0) == still_waiting(context(FakeApi()), "tikv", "TiKVStoreDown", lost, PERIOD)
 
@@ -68,7 +68,7 @@ def test_a_store_is_lost_when_pd_and_kubernetes_both_say_so(state: str, pod: Pod
     assert ((state, pod, node) in _LOST) is is_lost(pd_says_so, pod, node)
 
 
-# F44, I22: time counts while somebody looks
+# F44, I22: time counts while the process observes
 
 
 @pytest.mark.rule("F44")
@@ -87,7 +87,7 @@ def test_only_what_was_looked_at_without_a_break_counts() -> None:
 
 
 @pytest.mark.rule("F44")
-def test_nobody_knows_what_was_while_nobody_looked() -> None:
+def test_time_without_observation_does_not_count() -> None:
     clock, failure_timers = FakeClock(), FailureTimers()
     failure_timers.update("pd", ["a"], clock)
     clock.step(LONGEST_GAP + 1)

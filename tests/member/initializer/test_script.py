@@ -137,7 +137,7 @@ def test_users_may_come_from_the_permitted_host_alone(pod: Pod) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-2.5")
-def test_a_statement_that_fails_is_told_by_number_with_the_servers_answer(pod: Pod) -> None:
+def test_a_failed_statement_is_reported_by_number_with_the_servers_answer(pod: Pod) -> None:
     code, said = pod.run("CREATE DATABASE shop;\nCREATE DATABASE\n  shop;\nCREATE DATABASE never;")
     assert (1, "init SQL, statement 2: 1007: Can't create database 'shop'; database exists") == (code, said)
 
@@ -145,7 +145,7 @@ def test_a_statement_that_fails_is_told_by_number_with_the_servers_answer(pod: P
 @pytest.mark.slow
 @pytest.mark.parametrize("sql", ["CREATE USER u IDENTIFIED BY 'canary' NONSENSE;", "SET PASSWORD 'canary';"])
 @pytest.mark.rule("other-resources-2.5")
-def test_a_statement_that_may_hold_a_secret_is_not_told(pod: Pod, sql: str) -> None:
+def test_a_statement_that_may_hold_a_secret_is_not_reported(pod: Pod, sql: str) -> None:
     code, said = pod.run(sql)
     assert (1, False) == (code, "canary" in said)
     assert said.startswith("init SQL, statement 1: error 1064; its text is not shown")
@@ -153,7 +153,7 @@ def test_a_statement_that_may_hold_a_secret_is_not_told(pod: Pod, sql: str) -> N
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-2.5")
-def test_a_password_is_never_told(pod: Pod) -> None:
+def test_a_password_is_never_reported(pod: Pod) -> None:
     (pod.passwords / "reader").write_text("canary")
     code, said = pod.run("SELEC 'canary';")
     assert (1, False) == (code, "canary" in said)
@@ -162,7 +162,7 @@ def test_a_password_is_never_told(pod: Pod) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-2.5")
-def test_who_can_not_log_in_is_told_after_ten_tries(pod: Pod) -> None:
+def test_a_failed_login_is_reported_after_ten_tries(pod: Pod) -> None:
     pod.query("ALTER USER root@'%' IDENTIFIED BY 'set by somebody'")
     (pod.passwords / "root").write_text("another")
     code, said = pod.run()

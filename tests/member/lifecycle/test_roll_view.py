@@ -1,4 +1,4 @@
-"""How long a pod that is not Ready is expected to come back by itself (lifecycle.md F11, F44)."""
+"""How long a pod that is not Ready is expected to recover by itself (lifecycle.md F11, F44)."""
 
 from datetime import timedelta
 from types import SimpleNamespace
@@ -38,7 +38,7 @@ def pod(clock: FakeClock, *, crashes: bool) -> Object:
 
 
 def is_starting(ctx: ReconcileContext, seen: Object) -> bool:
-    """Whether it is expected to come back."""
+    """True if it is expected to recover."""
     view = RollView(ctx, "pd", Rolling(), _BODY, scaling=False, everything_changed=False)
     (found,) = view.rolling_pods([seen])
     return found.starting
@@ -47,7 +47,7 @@ def is_starting(ctx: ReconcileContext, seen: Object) -> bool:
 @pytest.mark.parametrize(("crashes", "seconds"), [(True, 15), (False, 300)])
 @pytest.mark.parametrize("jump", [0, -3600, -31_536_000])
 @pytest.mark.rule("F11", "F44")
-def test_nobody_waits_for_longer_because_a_clock_was_put_back(
+def test_a_clock_that_is_set_back_lengthens_no_wait(
     clock: FakeClock, *, crashes: bool, seconds: int, jump: int
 ) -> None:
     deps = cast("Dependencies", _Dependencies(clock))

@@ -112,7 +112,7 @@ def test_an_outdated_pod_that_is_not_ready_is_first(standing: str, expected: str
 @pytest.mark.parametrize(
     ("standing", "expected"),
     [
-        # what it does is unknown, and an end of it there would take effect when nobody expects it
+        # the process behind an unreachable node is unknown, and its end there would take effect at an unexpected time
         ("old:unheard old old", "until pod p-0 is Ready"),
         ("old:unheard old old:ended", "restart p-2"),
         ("old old:unheard old:ill", "restart p-2"),
@@ -148,7 +148,7 @@ def test_no_second_pod_is_taken_to_an_image_that_no_registry_has() -> None:
         ("old:starting old new:ill", "until pod p-2 is Ready"),
         ("old:gone:starting old new:ill", "until pod p-2 is Ready"),
         ("old:starting old:ill new:ill", "replace p-1"),
-        # nothing speaks against the new revision, or nobody waits for it
+        # the new revision has no known problem, or no pod waits for it
         ("old:starting old new", "replace p-0"),
         ("old old:starting new", "restart p-1"),
         ("old:starting old old", "replace p-0"),
@@ -156,7 +156,9 @@ def test_no_second_pod_is_taken_to_an_image_that_no_registry_has() -> None:
     ],
 )
 @pytest.mark.rule("F11")
-def test_who_comes_back_by_itself_is_not_taken_to_a_revision_that_does_not_serve(standing: str, expected: str) -> None:
+def test_a_pod_that_restarts_by_itself_is_not_taken_to_a_revision_that_does_not_serve(
+    standing: str, expected: str
+) -> None:
     assert expected == step(standing)
 
 
@@ -167,7 +169,7 @@ def test_who_comes_back_by_itself_is_not_taken_to_a_revision_that_does_not_serve
         ("old old:gone:ignored old", "prepare p-2"),
         ("old old:gone:ignored new", "prepare p-0"),
         ("new old:gone:ignored new", "finished"),
-        # it is there, so it can be replaced
+        # it exists, so it can be replaced
         ("old old old:ill:ignored", "restart p-2"),
         ("old old:ill:ignored old", "replace p-1"),
         ("old old new:ill:ignored", "prepare p-1"),
@@ -176,7 +178,7 @@ def test_who_comes_back_by_itself_is_not_taken_to_a_revision_that_does_not_serve
     ],
 )
 @pytest.mark.rule("F12")
-def test_nobody_waits_for_a_pod_that_nobody_counts_on(standing: str, expected: str) -> None:
+def test_a_roll_does_not_wait_for_a_pod_without_a_member(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 
@@ -186,7 +188,7 @@ def test_nobody_waits_for_a_pod_that_nobody_counts_on(standing: str, expected: s
         ("old:held old:held old", "prepare p-2"),
         ("old:held old:held new", "finished"),
         ("old:held:ill old old", "until pod p-0 is Ready"),
-        # one that is there already stays there
+        # a pod that is already on it stays there
         ("new:held old:held new", "finished"),
     ],
 )

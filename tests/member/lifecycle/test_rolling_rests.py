@@ -1,8 +1,6 @@
-"""A roll decides once: as long as nothing moves, what it has written it does not write otherwise (I29, R24).
-
-Every way in which pods can stand, every strategy of the StatefulSet, and a world in which pods neither come nor go, as
-where a quota keeps them out: to write turn by turn would be as fast as the API server answers.
-"""
+"""A roll decides once: as long as nothing changes, it writes nothing different (I29, R24). Covered are all states of
+pods, every strategy of the StatefulSet, and a world in which pods neither start nor end, as with a quota: alternating
+writes would be as fast as the API server answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +24,7 @@ from tests.member.reconciling import as_object, context
 
 _REPLICAS = 2
 _OLD, _NEW, _UNTOLD = "demo-tidb-old", "demo-tidb-new", ""
-"""The last one is that of a pod whose label others have removed."""
+"""The last pod has lost its label by a foreign edit."""
 _TEMPLATES = [(revision, state) for revision in (_OLD, _NEW, _UNTOLD) for state in ("Ready", "ill", "ending")]
 _GONE = ("", "gone")
 _WRITES = 4
@@ -117,7 +115,7 @@ def written(world: World, rolling: Rolling) -> list[Json]:
 
 @pytest.mark.parametrize("ignored", [(), ("demo-tidb-0",)], ids=["all counted", "one ignored"])
 @pytest.mark.rule("I29")
-def test_where_nothing_moves_a_roll_writes_nothing_any_more(ignored: Sequence[str]) -> None:
+def test_a_roll_writes_nothing_while_nothing_changes(ignored: Sequence[str]) -> None:
     rolling = Rolling(ignored_pods=lambda _: ignored)
     restless = {world.pods: found for world in worlds() if len(found := written(world, rolling)) > _WRITES}
     assert {} == restless

@@ -87,7 +87,7 @@ def test_a_changed_script_option_gets_a_new_name_and_keeps_the_text_of_the_confi
 
 
 @pytest.mark.rule("objects-6.5")
-def test_a_config_map_that_does_not_tell_its_options_has_those_of_what_its_pods_were_written_for() -> None:
+def test_a_config_map_without_recorded_options_has_the_options_that_its_pods_were_written_for() -> None:
     def choose(options: str | None, before: Content | None) -> ConfigMapChoice:
         return _choose(_content(names=("x",)), with_options(_in_use(options=options), lambda: before))
 
@@ -150,13 +150,13 @@ def test_a_script_of_another_version_is_put_back_with_its_configuration() -> Non
 
 @pytest.mark.parametrize("old", ["a = 1.0\n", "a = true\n", "a = \n", "b = 1\n"])
 @pytest.mark.rule("objects-6.5")
-def test_what_toml_tells_apart_is_a_change(old: str) -> None:
+def test_a_difference_in_toml_is_a_change(old: str) -> None:
     assert "demo-pd-old" != _choose(_content(), _in_use(config=old)).name
 
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "InPlace"])
 @pytest.mark.rule("objects-6.5")
-def test_a_config_map_that_is_gone_is_made_again_under_its_name(strategy: str) -> None:
+def test_a_lost_config_map_is_recreated_under_its_name(strategy: str) -> None:
     assert "demo-pd-old" == _choose(_content(), None, strategy).name
 
 

@@ -18,7 +18,7 @@ def container(reason: str) -> Json:
     return {"name": "pd", "state": {"waiting": {"reason": reason, "message": "a secret of the image's registry"}}}
 
 
-def test_only_pods_that_say_so_are_ready() -> None:
+def test_only_pods_with_a_true_ready_condition_are_ready() -> None:
     ready = pod(conditions=[{"type": "Ready", "status": "True"}])
     not_ready = pod(conditions=[{"type": "Ready", "status": "False"}])
     assert [ready] == ready_pods([not_ready, ready, pod()])
@@ -35,7 +35,7 @@ def test_only_pods_that_say_so_are_ready() -> None:
     ],
     ids=["new", "on the way", "running", "no place", "no image"],
 )
-def test_what_keeps_a_pod_from_starting_is_told_in_kubernetes_words(status: Json, trouble: str) -> None:
+def test_reports_why_a_pod_cannot_start_in_the_words_of_kubernetes(status: Json, trouble: str) -> None:
     assert trouble == pod(**status).decode_as(Pod).trouble
 
 

@@ -1,4 +1,4 @@
-"""Who has been removed from PD by others, and who by ourselves."""
+"""Members removed from PD by other clients, and by the operator itself."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def told(*, ordinal: int = 1, annotations: Json | None = None, state: str = "gon
     return removal_by_others(context(FakeApi(), tc), "tikv", as_object({"metadata": meta, "spec": {}}))
 
 
-def test_the_way_out_is_told() -> None:
+def test_the_message_names_the_way_out() -> None:
     assert "store 7 was removed from PD" in told()
     assert "kubectl annotate pod demo-tikv-1 tidb.pingcap.com/replace-volume=true" in told()
 

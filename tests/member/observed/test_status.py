@@ -52,11 +52,11 @@ def test_an_upgrade_does_not_end_by_itself(stateful_set: Json) -> None:
 
 
 @pytest.mark.rule("F12")
-def test_a_pod_that_nobody_counts_on_and_that_does_not_end_keeps_no_upgrade_going() -> None:
+def test_a_terminating_pod_without_a_member_does_not_prolong_an_upgrade() -> None:
     rolling, lost = live(updateRevision="b"), pod("a", name="lost", deletionTimestamp=EARLIER)
     assert not is_upgrading(rolling, [pod("b"), lost], {"lost"})
     assert is_upgrading(rolling, [pod("a"), lost], {"lost"})
-    # one that is there can be restarted
+    # an existing pod can be restarted
     assert is_upgrading(rolling, [pod("b"), pod("a", name="lost")], {"lost"})
 
 
@@ -83,7 +83,7 @@ def test_times_move_when_what_they_date_moves() -> None:
 
 
 @pytest.mark.rule("lifecycle-5.1")
-def test_the_image_is_that_of_the_components_container() -> None:
+def test_the_image_is_the_components_containers() -> None:
     containers = [{"name": "log", "image": "x"}, {"name": "pd", "image": "y"}]
     stateful_set = {"spec": {"template": {"spec": {"containers": containers}}}}
     assert ("y", "") == (image_of(stateful_set, "pd"), image_of(stateful_set, "tikv"))

@@ -34,7 +34,7 @@ def asked(call: str) -> str:
 
 
 @pytest.mark.rule("objects-7.4")
-def test_a_member_without_data_asks_until_it_is_told(pd_pod: Pod) -> None:
+def test_a_member_without_data_asks_until_discovery_answers(pd_pod: Pod) -> None:
     pd_pod.answers("wget", (1, ""), (0, ""), (0, "<html>no</html>"), (0, "--initial-cluster="), (0, f"{BEGIN}\n"))
     run = pd_pod.run(pd_script(cluster()))
     assert (0, argv(BEGIN)) == (run.code, run.argv)
@@ -62,7 +62,7 @@ def test_random_waits_are_spread(pd_pod: Pod) -> None:
 
 
 @pytest.mark.rule("objects-7.4")
-def test_a_member_with_data_asks_nobody(pd_pod: Pod) -> None:
+def test_a_member_with_data_sends_no_request(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     assert argv() == pd_pod.run(pd_script(cluster())).argv
     assert [] == pd_pod.calls("wget")

@@ -1,4 +1,4 @@
-"""Volume attributes classes of claims (lifecycle.md 10.3); what becomes of a whole cluster is tested with its syncs."""
+"""Volume attributes classes of claims (lifecycle.md 10.3); whole clusters are tested with their syncs."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def claim(api: FakeApi, wanted: str, **changes: bool) -> ClaimClass:
 
 
 @pytest.mark.rule("lifecycle-10.3")
-def test_a_claim_is_asked_for_the_class() -> None:
+def test_a_claim_requests_the_class() -> None:
     api = FakeApi()
     assert Done() == change_classes(context(api), [claim(api, "fast")])
     assert "fast" == api.objects[PATH]["spec"]["volumeAttributesClassName"]
@@ -45,7 +45,7 @@ def test_a_claim_that_has_it_or_may_keep_its_own_or_is_being_written_is_left_alo
 
 
 @pytest.mark.rule("lifecycle-10.3")
-def test_where_kubernetes_has_no_such_classes_that_is_told() -> None:
+def test_a_kubernetes_without_such_classes_is_reported() -> None:
     api = OldApi()
     each = claim(api, "fast")
     outcome = change_classes(context(api), [each, each])
