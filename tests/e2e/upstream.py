@@ -57,7 +57,7 @@ class Upstream:
 def running(
     directory: Path, environment: Mapping[str, str], clusters: Sequence[tuple[str, str]], *flags: str
 ) -> Iterator[Upstream]:
-    """v1.6 as it is deployed, for clusters `(namespace, name)`; `environment` as for an operator of ours.
+    """v1.6 as it is deployed, for clusters `(namespace, name)`; `environment` as for our operator.
 
     Its port for metrics is fixed, so it waits for another v1.6 on this machine.
     """

@@ -281,7 +281,7 @@ def test_a_secret_that_is_gone_is_named_and_the_backup_stays(backups: BackupsWor
 
 
 @pytest.mark.parametrize("at", range(1, 8))
-def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(backups: BackupsWorld, at: int) -> None:
+def test_a_new_process_continues_after_a_crash_at_any_write(backups: BackupsWorld, at: int) -> None:
     complete(backups)
     backups.restart()
     backups.admin.delete(BACKUPS, "demo", NAMESPACE)

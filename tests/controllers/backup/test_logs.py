@@ -313,7 +313,7 @@ def test_reports_why_the_pod_of_a_sub_command_cannot_start_until_it_starts(logs:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_a_job_that_was_deleted_is_made_again(logs: LogBackupsWorld) -> None:
+def test_a_deleted_job_is_recreated(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logStop=True)
     first = logs.job("backup-demo-log-stop")["metadata"]["uid"]
@@ -369,7 +369,7 @@ def test_a_wrong_edit_of_a_running_log_backup_is_reported_and_reverted(logs: Log
 @pytest.mark.slow
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("command", ["log-pause", "log-stop"])
-def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(
+def test_a_new_process_continues_after_a_crash_at_any_point(
     logs: LogBackupsWorld, at: int, command: str
 ) -> None:
     logs.begin()

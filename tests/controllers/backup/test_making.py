@@ -195,7 +195,7 @@ def test_an_invalid_backup_says_why_and_is_checked_again_after_a_correction(back
     assert "False" == backups.condition("Invalid")[0]
 
 
-def test_what_is_not_offered_is_told_by_field(backups: BackupsWorld) -> None:
+def test_unsupported_fields_are_reported_by_name(backups: BackupsWorld) -> None:
     backups.add(backupMode="volume-snapshot")
     _, reason, message = backups.condition("Invalid")
     assert "InvalidSpec" == reason

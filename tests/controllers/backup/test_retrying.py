@@ -158,7 +158,7 @@ def test_a_failed_job_that_is_deleted_before_the_retry_costs_no_retry(backups: B
 
 
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 6])
-def test_a_process_that_ends_at_any_write_is_followed_by_one_that_goes_on(backups: BackupsWorld, at: int) -> None:
+def test_a_new_process_continues_after_a_crash_at_any_write(backups: BackupsWorld, at: int) -> None:
     """The same end, whatever was written last: one record, one more Job."""
     backups.add()
     backups.end()

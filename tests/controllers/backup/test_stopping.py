@@ -274,7 +274,7 @@ def test_jobs_that_run_are_ended_first(logs: LogBackupsWorld, command: str) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", range(1, 10))
-def test_a_process_that_ends_anywhere_is_followed_by_one_that_goes_on(logs: LogBackupsWorld, at: int) -> None:
+def test_a_new_process_continues_after_a_crash_at_any_point(logs: LogBackupsWorld, at: int) -> None:
     logs.restart()
     logs.admin.delete(BACKUPS, "demo", NAMESPACE)
     for _ in range(at):

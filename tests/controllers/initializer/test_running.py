@@ -113,7 +113,7 @@ def test_a_second_initializer_of_a_cluster_is_refused(world: SimpleWorld) -> Non
     ],
 )
 @pytest.mark.rule("other-resources-2.2")
-def test_what_is_wrong_with_the_spec_is_told_by_field(world: SimpleWorld, spec: Json, field: str) -> None:
+def test_problems_of_the_spec_are_reported_by_field(world: SimpleWorld, spec: Json, field: str) -> None:
     world.add_cluster()
     world.add(**SPEC | spec)
     _, reason, message = world.condition()

@@ -56,7 +56,7 @@ def in_place() -> Json:
 
 
 def create(world: OperatorWorld, resource: Resource, name: str, body: Json, *, labelled: bool) -> None:
-    """An object with the name, and if requested the label, of one of ours, controlled by a ConfigMap."""
+    """An object with the name, and if requested the label, of an object of the operator, controlled by a ConfigMap."""
     if not world.exists(CONFIG_MAPS, "rival"):
         world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
     rival = OWNER | {"uid": world.get(CONFIG_MAPS, "rival")["metadata"]["uid"]}

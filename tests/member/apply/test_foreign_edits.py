@@ -150,7 +150,7 @@ def test_detects_a_stateful_set_that_another_client_recreated() -> None:
     assert None is not foreign_edit(copy)
 
 
-def test_without_a_note_of_ours_additions_that_pods_run_stay() -> None:
+def test_without_a_recorded_generation_additions_that_pods_run_stay() -> None:
     body = edited(live(written=False), EDITS["restart"][0])
     body["status"] = {"currentRevision": "a", "updateRevision": "a"}
     assert None is foreign_edit(body)
@@ -168,7 +168,7 @@ def test_a_partition_that_restarts_fewer_pods_is_no_matter() -> None:
 @pytest.mark.parametrize("name", COVERED)
 @pytest.mark.parametrize("note", [False, True])
 @pytest.mark.rule("3.5")
-def test_nobody_has_edited_what_v16_made(name: str, note: bool) -> None:
+def test_a_stateful_set_of_v16_has_no_foreign_edits(name: str, note: bool) -> None:
     recording = Recording(name)
     ours = recording.built()
     for recorded in recording.items:

@@ -244,7 +244,7 @@ def test_changes_by_hand_to_replicas_and_strategy_are_noticed() -> None:
 
 
 @pytest.mark.rule("objects-11.5")
-def test_a_stateful_set_nobody_controls_is_to_be_adopted() -> None:
+def test_a_stateful_set_without_a_controller_is_adopted() -> None:
     live = _live(_desired())
     live["metadata"]["ownerReferences"] = []
     difference = compare_stateful_set(live, _desired())
@@ -342,7 +342,7 @@ def test_what_a_deployment_was_given_is_its_pod_spec() -> None:
 
 
 @pytest.mark.rule("objects-11.5")
-def test_what_nobody_can_change_in_a_stateful_set_stays_and_is_named() -> None:
+def test_an_immutable_field_of_a_stateful_set_stays_and_is_named() -> None:
     live = _live(_desired())
     assert fixed_field_change(live, _desired()) is None
     bigger = _desired(pd={"requests": {"storage": "2Gi"}})
