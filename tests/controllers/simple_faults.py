@@ -39,7 +39,7 @@ class Faulty:
 
 
 def end_state(world: SimpleWorld) -> Json:
-    """What was made, without what differs from run to run, and the status without times."""
+    """The created objects, without values that differ from run to run, and the status without times."""
     made = {
         f"{resource.kind}/{each.metadata.name}": each.decode().get("spec") or each.decode().get("data")
         for resource in MADE

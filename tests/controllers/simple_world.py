@@ -1,4 +1,4 @@
-"""The operator in the sandbox without a data plane to speak of: what a test of one kind asks for, in one thread."""
+"""The operator in the sandbox with a minimal data plane, for tests of one kind, in one thread."""
 
 import base64
 from functools import cache
@@ -55,7 +55,7 @@ class SimpleWorld:
         return operator
 
     def run(self, seconds: float = 1.0) -> None:
-        """Let the operator work for so long, and then until it has nothing to do."""
+        """Run the operator for this many seconds, and then until it is idle."""
         self.operator.work()
         end = self.clock.now() + seconds
         while self.clock.now() < end:
@@ -68,7 +68,7 @@ class SimpleWorld:
         self.admin.create(SECRETS, {"metadata": {"name": name}, "data": data}, NAMESPACE)
 
     def add_cluster(self, name: str = "basic", **spec: Any) -> None:
-        """A TidbCluster for which nothing is made."""
+        """A TidbCluster without objects."""
         body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": name}}
         whole = {key: value for key, value in (minimal() | {"paused": True} | spec).items() if value is not None}
         self.admin.create(TIDB_CLUSTERS, body | {"spec": whole}, NAMESPACE)
@@ -116,16 +116,16 @@ class SimpleWorld:
         return [(each["reason"], each["message"]) for each in mine]
 
     def forget(self) -> None:
-        """Begin to count requests anew."""
+        """Reset the count of requests."""
         self.world.server.audit.clear()
 
     def requests(self) -> list[str]:
-        """What the operator asked of the API server since `forget`, Leases aside: `verb resource name`."""
+        """The operator's requests to the API server since `forget`, except Leases: `verb resource name`."""
         calls = (entry.call for entry in self.world.server.audit.recent())
         return [f"{call.verb} {call.resource} {call.name}" for call in calls if call.user == USER]
 
     def resyncs(self, count: int = 5) -> None:
-        """Let so many resyncs pass."""
+        """Let this many resyncs pass."""
         self.run(count * RESYNC + 1)
 
 

@@ -136,7 +136,7 @@ def post(clock: FakeClock) -> Iterator[Post]:
     made.world.stop()
 
 
-def test_it_is_made_reported_and_followed(post: Post) -> None:
+def test_a_custom_kind_is_created_reported_and_followed(post: Post) -> None:
     service = post.service()
     assert [25] == [port["port"] for port in service["spec"]["ports"]]
     assert service["spec"]["clusterIP"] == post.status["address"]
@@ -176,7 +176,7 @@ def test_a_refusal_is_a_condition_and_an_event(post: Post) -> None:
     assert 1 == post.reported("NotForRent")
 
 
-def test_what_it_does_not_own_is_named(post: Post) -> None:
+def test_names_a_foreign_object_with_its_name(post: Post) -> None:
     with capture_logs():
         post.change(owner="nobody")
     status, reason, message = post.condition("Progressing")
@@ -184,7 +184,7 @@ def test_what_it_does_not_own_is_named(post: Post) -> None:
     assert "the kind mailbox does not own configmaps: add it to `owns`" in message
 
 
-def test_what_is_deleted_is_forgotten(post: Post) -> None:
+def test_forgets_a_deleted_object(post: Post) -> None:
     post.change(port=0)
     post.admin.delete(MAILBOXES, "ada", "default")
     post.work(10.0)
@@ -196,7 +196,7 @@ def test_what_is_deleted_is_forgotten(post: Post) -> None:
 
 
 @pytest.mark.rule("EXP-1")
-def test_what_its_cache_does_not_show_yet_is_created_once(clock: FakeClock) -> None:
+def test_creates_an_object_once_although_the_cache_lacks_it(clock: FakeClock) -> None:
     post = Post(clock)
     post.operator.caches[SERVICES].blind = True
     post.admin.delete(SERVICES, "ada-post", "default")

@@ -14,7 +14,7 @@ CONFLICT = Waiting("Conflict", "another client changed it", 0.5)
 
 
 def looks(waits: CacheWaits, clock: FakeClock, outcomes: Mapping[str, Outcome], seconds: float) -> int:
-    """The number of checks in so many seconds."""
+    """The number of checks in this many seconds."""
     end, count = clock.now() + seconds, 0
     while clock.now() < end:
         again = waits.paced(outcomes, clock)["tikv"].retry_after
@@ -31,7 +31,7 @@ def test_checks_become_rarer_the_longer_it_waits(clock: FakeClock, reason: str) 
     assert [10, 27, 11] == [looks(waits, clock, outcomes, seconds) for seconds in (5, 60, 100)]
 
 
-def test_it_begins_anew_with_the_next_wait(clock: FakeClock) -> None:
+def test_the_interval_is_reset_by_the_next_wait(clock: FakeClock) -> None:
     waits = CacheWaits()
     looks(waits, clock, {"tikv": CONFLICT}, 100)
     waits.paced({"tikv": Done()}, clock)
@@ -41,7 +41,7 @@ def test_it_begins_anew_with_the_next_wait(clock: FakeClock) -> None:
 @pytest.mark.parametrize(
     "outcome", [Done(retry_after=0.5), Waiting("Conflict", "an event tells"), Waiting("A", "", 0.5)]
 )
-def test_what_waits_for_something_else_comes_when_it_wants(clock: FakeClock, outcome: Outcome) -> None:
+def test_a_wait_for_something_else_keeps_its_own_interval(clock: FakeClock, outcome: Outcome) -> None:
     waits = CacheWaits()
     waits.paced({"tikv": outcome}, clock)
     clock.step(100)

@@ -62,7 +62,9 @@ def condition(status: str, reason: str, message: str = "m") -> Json:
     ids=["same", "reason", "message", "status"],
 )
 @pytest.mark.rule("lifecycle-2.3")
-def test_times_move_with_what_they_date(old: Json, new: tuple[bool, str, str], times: tuple[str, str]) -> None:
+def test_transition_times_change_with_their_conditions(
+    old: Json, new: tuple[bool, str, str], times: tuple[str, str]
+) -> None:
     other = {"type": "Other", "status": "True"}
     found = with_condition([other, old], "Ready", new, NOW, update_time=True)
     assert other is found[0]
@@ -89,6 +91,6 @@ def test_a_condition_may_have_only_the_time_of_its_status() -> None:
     assert ("B", EARLIER) == (changed[0]["reason"], changed[0]["lastTransitionTime"])
 
 
-def test_what_is_ready_when_done_is_ready_no_sooner() -> None:
+def test_a_component_that_is_ready_when_done_is_not_ready_earlier() -> None:
     assert (True, "Ready") == done({"a": Done(), "b": Done("resting", "Paused")})[:2]
     assert (False, "B", "b") == done({"a": Done(), "b": Waiting("B", "b")})

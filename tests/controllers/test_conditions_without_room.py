@@ -1,4 +1,4 @@
-"""With v1.6's definitions, without conditions of four kinds, idle costs nothing, and trouble is an event (I29)."""
+"""With v1.6's definitions, which lack conditions of four kinds, idling costs nothing, and problems are events (I29)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[SimpleWorld]:
 
 
 @pytest.mark.rule("I29")
-def test_a_refusal_is_one_event_and_then_nothing_is_asked(world: SimpleWorld) -> None:
+def test_a_refusal_is_one_event_and_then_no_request(world: SimpleWorld) -> None:
     world.add(**VALID[world.resource] | REFUSED[world.resource])
     world.run(5.0)
     world.forget()
@@ -56,7 +56,7 @@ def test_a_refusal_is_one_event_and_then_nothing_is_asked(world: SimpleWorld) ->
 
 
 @pytest.mark.parametrize("world", [TIDB_DASHBOARDS, TIDB_NG_MONITORINGS], indirect=True)
-def test_what_is_waited_for_is_one_event(world: SimpleWorld) -> None:
+def test_a_wait_is_one_event(world: SimpleWorld) -> None:
     world.add(**VALID[world.resource])
     world.resyncs()
     assert {"NoSuchCluster": 1} == Counter(reason for reason, _ in world.events())

@@ -27,7 +27,7 @@ KEY = "ns/basic"
 
 
 class World:
-    """A controller whose sync a test scripts, and what it leaves behind."""
+    """A controller whose sync a test scripts, and its effects."""
 
     def __init__(self, clock: FakeClock, sync: Sync, is_slow: Callable[[str], bool] = lambda _: False) -> None:
         self.clock = clock
@@ -220,7 +220,7 @@ def test_no_sync_makes_its_key_spin(clock: FakeClock, sync: Sync) -> None:
 
 @pytest.mark.parametrize("result", [True, 5, "later", {"requeue_after": 1}])
 @pytest.mark.rule("CW-5")
-def test_what_is_no_result_is_an_error_of_the_sync(clock: FakeClock, result: object) -> None:
+def test_an_invalid_result_is_an_error_of_the_sync(clock: FakeClock, result: object) -> None:
     world = World(clock, lambda _key: result)  # type: ignore[arg-type,return-value]
 
     world.sync()
@@ -263,7 +263,7 @@ def test_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> None:
     [(ValueError("bad"), "error"), (RequeueError("Waiting", "could not clean up", untold=True), "warning")],
 )
 @pytest.mark.rule("CW-5")
-def test_what_fails_for_hours_fills_no_log(clock: FakeClock, error: Exception, level: str) -> None:
+def test_a_failure_that_lasts_for_hours_does_not_fill_the_log(clock: FakeClock, error: Exception, level: str) -> None:
     world = World(clock, raising(*[error] * 20))
     levels = []
     for _ in range(20):

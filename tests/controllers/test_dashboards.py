@@ -1,4 +1,5 @@
-"""TidbDashboard and TidbNGMonitoring are made and followed, and wait for what is absent (other-resources.md 4, 5)."""
+"""TidbDashboard and TidbNGMonitoring are created and followed, and wait for missing dependencies (other-resources.md 4,
+5)."""
 
 import json
 import re
@@ -84,7 +85,7 @@ def world(resource: Resource) -> Iterator[Workloads]:
         made.stop()
 
 
-def test_it_is_made_and_ready(world: Workloads) -> None:
+def test_it_is_created_and_ready(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -109,7 +110,7 @@ def test_the_sample_is_ready(world: Workloads) -> None:
     assert "True" == world.condition("Ready", name="basic")[0]
 
 
-def test_before_its_cluster_nothing_is_made_and_with_it_everything(world: Workloads) -> None:
+def test_nothing_is_created_before_its_cluster_and_everything_with_it(world: Workloads) -> None:
     world.demo()
     assert [] == world.made()
     message = "waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.clusters[0]"
@@ -124,7 +125,7 @@ def test_before_its_cluster_nothing_is_made_and_with_it_everything(world: Worklo
     assert "True" == world.condition("Ready")[0]
 
 
-def test_a_cluster_that_goes_takes_nothing_with_it(world: Workloads) -> None:
+def test_deleting_the_cluster_deletes_nothing_of_it(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -169,7 +170,7 @@ def test_volumes_get_the_policy_of_the_spec(world: Workloads) -> None:
     assert {"Retain"} == policies()
 
 
-def test_another_version_restarts_the_pod_and_the_phase_says_so(world: Workloads) -> None:
+def test_another_version_restarts_the_pod_and_the_phase_shows_it(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -248,9 +249,7 @@ def test_an_object_whose_spec_became_invalid_is_still_observed(world: Workloads)
 
 @pytest.mark.parametrize("of_1_35", [False, True], ids=["", "Kubernetes 1.35"])
 @pytest.mark.parametrize("in_a_roll", [False, True], ids=["at first", "in a roll"])
-def test_what_keeps_its_pod_from_being_ready_is_named_and_goes(
-    world: Workloads, in_a_roll: bool, of_1_35: bool
-) -> None:
+def test_names_why_its_pod_is_not_ready_until_it_is(world: Workloads, in_a_roll: bool, of_1_35: bool) -> None:
     def use(version: str) -> Json:
         return {"version": version} if world.resource == TIDB_DASHBOARDS else {"ngMonitoring": {"version": version}}
 
@@ -271,7 +270,7 @@ def test_what_keeps_its_pod_from_being_ready_is_named_and_goes(
     assert "True" == world.condition("Ready")[0]
 
 
-def test_who_refuses_its_pod_is_named_and_goes(world: Workloads) -> None:
+def test_names_what_refuses_its_pod_until_it_is_gone(world: Workloads) -> None:
     world.add_cluster()
     heal = world.world.faults.creation_refused("pods")
     world.demo()
@@ -298,7 +297,7 @@ def test_foreign_edits_are_undone_and_deleted_objects_recreated(world: Workloads
     assert "True" == world.condition("Ready")[0]
 
 
-def test_it_goes_with_all_that_it_owns_and_leaves_its_volumes(world: Workloads) -> None:
+def test_its_deletion_removes_everything_but_its_volumes(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -323,7 +322,7 @@ def test_idle_is_free_certificates_aside(world: Workloads, tls: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the answer is lost"])
 @pytest.mark.rule("F1")
-def test_after_any_write_it_comes_to_the_same_end(resource: Resource, ends: bool) -> None:
+def test_the_result_is_the_same_after_a_crash_at_any_write(resource: Resource, ends: bool) -> None:
     def make() -> Workloads:
         made = Workloads(resource, nodes=[NodeSpec("n", "10.0.0.1", "a")])
         made.add_cluster()
@@ -367,7 +366,7 @@ def test_every_sub_object_may_be_empty(world: Workloads) -> None:
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
 @pytest.mark.rule("other-resources-5")
-def test_another_configuration_is_another_config_map_and_paused_keeps_it(world: Workloads) -> None:
+def test_another_configuration_is_another_config_map_and_pausing_keeps_it(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -402,7 +401,7 @@ def test_the_start_script_runs_the_server(world: Workloads) -> None:
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
 @pytest.mark.rule("other-resources-5")
-def test_the_start_script_of_v1_6_stays_until_what_it_is_made_from_changes(world: Workloads) -> None:
+def test_the_start_script_of_v1_6_stays_until_its_inputs_change(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -427,7 +426,7 @@ def test_the_start_script_of_v1_6_stays_until_what_it_is_made_from_changes(world
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
 @pytest.mark.rule("other-resources-5")
-def test_what_the_server_sets_wins_over_what_stands_above_it(world: Workloads) -> None:
+def test_a_setting_of_the_server_overrides_the_setting_above_it(world: Workloads) -> None:
     world.add_cluster()
     upper: Json = {
         "version": "v8.5.2",
@@ -475,6 +474,6 @@ def test_settings_that_the_start_script_overrides_are_named_until_they_go(world:
     ] == [each for each in message.split("; ") if each.startswith("spec.ngMonitoring.config")]
 
 
-def test_every_flag_of_ng_monitoring_is_in_the_table_of_what_it_overrides() -> None:
+def test_every_flag_of_ng_monitoring_is_in_the_table_of_overrides() -> None:
     script = (Path(ng_monitoring.__file__).parent / "start.sh").read_text(encoding="utf-8")
     assert set(OF_NG_MONITORING) == set(re.findall(r"--([\w.-]+) ", script))

@@ -1,4 +1,4 @@
-"""Nothing is decided anew while no input has changed (design.md 3.8)."""
+"""No decision is repeated while no input has changed (design.md 3.8)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -53,7 +53,7 @@ class Reconciles:
         self._memory = ClusterMemory()
 
     def run(self, change: Change = lambda _ctx: None) -> dict[str, Outcome]:
-        """One reconcile, after `change` to what was observed; what was answered."""
+        """One reconcile, after `change` to the observation; returns the outcomes."""
         ctx = context(FakeApi())
         ctx.memory, ctx.readings = self._memory, Readings()
         settings = replace(ctx.settings, rechecks=self._rechecks)
@@ -75,7 +75,7 @@ class Reconciles:
 
 
 @pytest.mark.rule("design-3.8")
-def test_what_was_done_is_not_decided_again_on_the_same_inputs() -> None:
+def test_a_finished_stage_is_not_run_again_on_the_same_inputs() -> None:
     reconciles = Reconciles()
     answers = [reconciles.run() for _ in range(3)]
     assert [{"stage": Done("all is well")}] * 3 == answers
@@ -96,7 +96,7 @@ def test_what_was_done_is_not_decided_again_on_the_same_inputs() -> None:
     ids=["members", "cluster", "observation", "wait", "roll", "held", "removed"],
 )
 @pytest.mark.rule("design-3.8")
-def test_what_is_observed_otherwise_is_decided_anew(change: Change) -> None:
+def test_a_different_observation_leads_to_a_new_decision(change: Change) -> None:
     reconciles = Reconciles()
     reconciles.run()
     reconciles.run(change)
@@ -105,7 +105,7 @@ def test_what_is_observed_otherwise_is_decided_anew(change: Change) -> None:
 
 @pytest.mark.parametrize("change", ["updated", "same version anew", "deleted", "another one"])
 @pytest.mark.rule("design-3.8")
-def test_what_a_cache_holds_otherwise_is_decided_anew(change: str) -> None:
+def test_a_different_cache_answer_leads_to_a_new_decision(change: str) -> None:
     def counted(ctx: ReconcileContext, pods: Lister) -> Outcome:
         return Done(str(len(pods.list("ns"))))
 
@@ -148,7 +148,7 @@ def marking(ctx: ReconcileContext, pods: Lister) -> Outcome:
 
 @pytest.mark.parametrize("act", [asking, timing, waiting, marking])
 @pytest.mark.rule("design-3.8")
-def test_what_had_an_effect_or_is_not_done_is_decided_each_time(act: Act) -> None:
+def test_a_stage_with_an_effect_or_a_wait_runs_each_time(act: Act) -> None:
     reconciles = Reconciles(act)
     for _ in range(3):
         reconciles.run()
@@ -156,7 +156,7 @@ def test_what_had_an_effect_or_is_not_done_is_decided_each_time(act: Act) -> Non
 
 
 @pytest.mark.rule("design-3.8")
-def test_a_cache_that_changes_while_stages_act_is_decided_on_anew() -> None:
+def test_a_cache_change_during_the_stages_leads_to_a_new_decision() -> None:
     reconciles = Reconciles()
 
     def moving(ctx: ReconcileContext, pods: Lister) -> Outcome:
@@ -172,7 +172,7 @@ def test_a_cache_that_changes_while_stages_act_is_decided_on_anew() -> None:
 
 
 @pytest.mark.rule("design-3.8")
-def test_after_five_minutes_all_is_decided_anew() -> None:
+def test_decides_everything_again_after_five_minutes() -> None:
     reconciles = Reconciles()
     reconciles.run()
     reconciles.clock.step(LONGEST - 1)
@@ -184,7 +184,7 @@ def test_after_five_minutes_all_is_decided_anew() -> None:
 
 
 @pytest.mark.rule("design-3.8")
-def test_another_end_on_the_same_inputs_is_a_defect_where_that_is_checked() -> None:
+def test_a_different_result_on_the_same_inputs_is_a_defect_under_rechecks() -> None:
     forgotten: Iterator[Outcome] = iter([Done(), Done(), Waiting("Creating", "an input that nobody noted")])
     reconciles = Reconciles(lambda _ctx, _pods: next(forgotten), rechecks=True)
     reconciles.run()

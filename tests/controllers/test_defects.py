@@ -43,7 +43,7 @@ def raising(error: Exception, asked: list[float] | None = None) -> Run:
 
 
 def break_stage(monkeypatch: pytest.MonkeyPatch, table: str, name: str, stage: Run) -> None:
-    """Have another stage in the place of the one of that name."""
+    """Replace the stage of that name by another one."""
     broken = tuple(Stage(name, stage) if each.name == name else each for each in getattr(stages, table)())
     monkeypatch.setattr(stages, table, lambda: broken)
 
@@ -76,7 +76,7 @@ def test_the_other_stages_run_and_the_status_names_the_one_that_raised(
 
 @pytest.mark.slow
 @pytest.mark.rule("R13")
-def test_it_is_tried_again_with_growing_pauses(basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_stage_is_retried_with_growing_pauses(basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
     break_stage(monkeypatch, "stages", "pd", raising(RuntimeError("out of luck"), asked))
     with capture_logs():

@@ -1,4 +1,4 @@
-"""What became of a key, found inside groups and wrappers."""
+"""The fate of a key, found inside exception groups and wrappers."""
 
 import pytest
 

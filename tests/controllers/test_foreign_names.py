@@ -1,8 +1,6 @@
-"""Foreign objects under the names of what the operator makes, for objects of every kind (F4).
-
-A first object of a kind shows what the operator makes for it. Then each of these names is taken before another object
-of that kind is created: once by an object that a ConfigMap controls, once by one without controller and labels.
-"""
+"""Foreign objects under the names of the operator's objects, for every kind (F4). A first object of a kind shows which
+objects the operator creates for it. Then each of these names is taken before another object of that kind is created:
+once by an object that a ConfigMap controls, once by one without controller and labels."""
 
 import json
 import re
@@ -81,7 +79,7 @@ THEIRS: dict[Resource, Json] = {
     SERVICE_ACCOUNTS: {},
     STATEFUL_SETS: {"spec": _WORKLOAD | {"serviceName": "theirs"}},
 }
-"""What others have made, by resource."""
+"""The foreign objects, by resource."""
 
 _OF_STATEFUL_SETS = (PODS, PERSISTENT_VOLUME_CLAIMS)
 _PROBE = "probe"
@@ -91,13 +89,13 @@ _SCHEDULED, _DUE = 180.0, "2026-01-01t00-03-00"
 """When, in seconds and as names have it, the schedules are due whose names are taken."""
 
 _MANY = (DM_CLUSTERS, TIDB_MONITORS)
-"""Kinds for which a lot is made."""
+"""Kinds with many objects."""
 _HASHED = re.compile(r"-\d{7}$")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An object named `name` is created while a foreign object has the name of one that is made for it."""
+    """An object named `name`, created while a foreign object has the name of one of its objects."""
 
     name: str
     taken: Resource
@@ -124,7 +122,7 @@ def begin() -> OperatorWorld:
 
 
 def create(world: OperatorWorld, kind: Resource, name: str) -> None:
-    """An object of a kind; an initializer names what it makes after its cluster."""
+    """An object of a kind; an initializer names its objects after its cluster."""
     spec = SPECS[kind]
     if kind == TIDB_INITIALIZERS:
         world.apply(sample("basic") | {"metadata": {"name": name}, "spec": sample("basic")["spec"] | {"paused": True}})
@@ -134,7 +132,7 @@ def create(world: OperatorWorld, kind: Resource, name: str) -> None:
 
 
 def made_for(world: OperatorWorld, kind: Resource) -> list[tuple[Resource, str]]:
-    """The names of what is made for an object, by the operator and of its StatefulSets."""
+    """The names of an object's objects, created by the operator and for its StatefulSets."""
     create(world, kind, _PROBE)
     world.run(75.0)
     found = dict.fromkeys(_creations(world))
@@ -161,7 +159,7 @@ def take(world: OperatorWorld, case: Case) -> None:
 
 
 def kept(world: OperatorWorld, case: Case) -> Json:
-    """What only its owner may change of an object."""
+    """The parts of an object that only its owner may change."""
     body = world.get(case.taken, case.by)
     meta = body["metadata"]
     labels = {key: text for key, text in (meta.get("labels") or {}).items() if not key.startswith("topology.")}
@@ -175,7 +173,7 @@ def _asked(body: Json) -> Json:
 
 
 def said(world: OperatorWorld, kind: Resource, case: Case) -> str:
-    """All that the status of an object and the events about it say."""
+    """All texts in the status of an object and in the events about it."""
     status = world.admin.get(kind, case.name, NAMESPACE).decode().get("status") or {}
     events = (each.decode() for each in world.admin.list_page(EVENTS, NAMESPACE).items)
     about = (each for each in events if each["involvedObject"]["name"] == case.name)
@@ -183,7 +181,7 @@ def said(world: OperatorWorld, kind: Resource, case: Case) -> str:
 
 
 def cases_of(kind: Resource, names: list[tuple[Resource, str]]) -> list[Case]:
-    """Two cases a name, each about an object of its own."""
+    """Two cases per name, each about its own object."""
     found = []
     for number, (resource, name) in enumerate(names):
         if kind == BACKUP_SCHEDULES and resource != BACKUPS:
@@ -221,6 +219,6 @@ def test_foreign_objects_under_our_names_are_named_and_left_alone(kind: Resource
 
 
 def names_it(told: str, case: Case) -> bool:
-    """Whether it is said which object has the name, whose it is, and what to do."""
+    """True if the message names the object, its owner, and the way out."""
     whose = ("ConfigMap rival",) if case.is_controlled else ("not labelled as ours", "without a controller")
     return case.by in told and any(each in told for each in whose) and "delete" in told

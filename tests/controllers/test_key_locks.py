@@ -31,7 +31,7 @@ def test_a_caller_without_the_lock_does_not_release_it() -> None:
         assert again
 
 
-def test_an_object_is_its_owners_who_has_the_shard_of_its_key() -> None:
+def test_an_object_belongs_to_the_holder_of_the_shard_of_its_key() -> None:
     shards = Shards(3)
     key_locks = KeyLocks(shards)
     shards.open(shard_of("ns/mine", 3), OpenFence())
@@ -57,7 +57,7 @@ def test_schedules_of_a_namespace_go_together_because_they_wait_for_each_other()
     assert [True] * 20 == [key_locks.owns(BACKUP_SCHEDULES, f"ns/{number}") for number in range(20)]
 
 
-def test_what_is_remembered_of_a_key_goes_with_its_shard() -> None:
+def test_the_memory_of_a_key_is_dropped_with_its_shard() -> None:
     mine, other = (next(f"ns/{n}" for n in range(9) if shard_of(f"ns/{n}", 2) == shard) for shard in (0, 1))
     shards = Shards(2)
     shards.open(0, OpenFence())

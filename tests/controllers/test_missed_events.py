@@ -30,7 +30,7 @@ class _Owners:
 
 
 def _owned(number: int) -> Json:
-    """An object with an owner of its own."""
+    """An object with its own owner."""
     name, tree = f"owner-{number}", pod(str(number))
     owner = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "name": name, "uid": name, "controller": True}
     return tree | {"metadata": tree["metadata"] | {"ownerReferences": [owner]}}
@@ -41,7 +41,7 @@ def _keys(*numbers: int) -> set[str]:
 
 
 @pytest.mark.rule("R11")
-def test_what_changed_before_every_watch_expired_is_found_by_one_list_each(clock: FakeClock) -> None:
+def test_changes_from_before_every_watch_expired_are_found_by_one_list_each(clock: FakeClock) -> None:
     sources, enqueued = (FakeSource(PODS), FakeSource(SERVICES)), set[str]()
     informers = [informer_of(source, clock) for source in sources]
 

@@ -60,7 +60,7 @@ class Observed:
         return self.world.admin.get(TIDB_CLUSTERS, name, NAMESPACE).metadata.resource_version
 
     def told(self) -> list[str]:
-        """What would have been written, once."""
+        """The suppressed writes, each once."""
         found = [f"{each.verb} {each.resource}/{each.name}".rstrip("/") for each in self.planned]
         self.planned.clear()
         return found
@@ -78,7 +78,7 @@ def observed() -> Iterator[Observed]:
 
 
 @pytest.mark.slow
-def test_nothing_is_written_for_it_and_all_for_the_others(observed: Observed) -> None:
+def test_writes_nothing_for_an_observed_object_and_everything_for_the_others(observed: Observed) -> None:
     world = observed.world
     observed.observe(KEPT)
     events = len(world.events())
@@ -99,7 +99,7 @@ def test_nothing_is_written_for_it_and_all_for_the_others(observed: Observed) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [None, "false"])
-def test_it_is_managed_as_soon_as_the_annotation_is_gone(observed: Observed, value: str | None) -> None:
+def test_an_object_is_managed_as_soon_as_the_annotation_is_gone(observed: Observed, value: str | None) -> None:
     world = observed.world
     observed.observe(KEPT, "yes")
     world.change(KEPT, tidb={"replicas": 2}, tikv={"replicas": 2})

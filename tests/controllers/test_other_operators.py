@@ -1,4 +1,4 @@
-"""Who else manages a cluster is seen by Leases in other namespaces, and said."""
+"""Leases in other namespaces show which other operators manage a cluster, and the operator reports them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Events:
 
 
 class Leases:
-    """What an informer shows of Leases."""
+    """An informer's view of Leases."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.synced = True
@@ -110,7 +110,7 @@ def test_a_lease_that_is_renewed_is_of_an_operator_at_work(bench: Bench, clock: 
     assert () == bench.others.managing(cluster())
 
 
-def test_one_that_is_only_there_may_be_of_an_operator_that_was_killed(bench: Bench) -> None:
+def test_an_unchanging_lease_may_belong_to_a_killed_operator(bench: Bench) -> None:
     bench.leases.show(Scope())
     bench.leases.show(Scope())  # a resync
     assert () == bench.others.managing(cluster())
@@ -196,7 +196,7 @@ def test_a_conflict_is_reported_once_in_log_and_events_and_ends_once(
     ] == [entry["event"] for entry in logs]
 
 
-def test_who_may_not_see_leases_leaves_what_another_wrote(bench: Bench, clock: FakeClock) -> None:
+def test_an_operator_that_may_not_see_leases_leaves_the_condition_of_another(bench: Bench, clock: FakeClock) -> None:
     bench.leases.synced = False
     blind = OtherOperators(ME, Scope("db"), clock, bench.events)
     for others in (bench.others, blind):
@@ -204,7 +204,7 @@ def test_who_may_not_see_leases_leaves_what_another_wrote(bench: Bench, clock: F
         assert {} == others.condition(cluster(told="False"))
 
 
-def test_who_has_just_begun_to_look_leaves_what_another_wrote(bench: Bench, clock: FakeClock) -> None:
+def test_an_operator_that_has_just_started_leaves_the_condition_of_another(bench: Bench, clock: FakeClock) -> None:
     """It has seen no renewal yet, and would end a lasting conflict."""
     bench.leases.show(Scope())
     clock.step(14.0)

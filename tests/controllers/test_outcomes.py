@@ -17,7 +17,9 @@ from member.outcome import Done, Failed, Outcome, Refused, Waiting, in_time_for
     ],
 )
 @pytest.mark.rule("3.3")
-def test_the_first_that_a_stage_asks_for_whatever_it_answers(outcomes: list[Outcome], result: Result | None) -> None:
+def test_the_earliest_retry_of_all_stages_counts_whatever_their_outcome(
+    outcomes: list[Outcome], result: Result | None
+) -> None:
     assert result == result_of({str(number): outcome for number, outcome in enumerate(outcomes)})
 
 
@@ -28,7 +30,7 @@ def test_a_failure_is_retried_with_back_off() -> None:
 
 
 @pytest.mark.rule("3.3")
-def test_a_failure_that_says_when_it_is_retried_holds_up_nothing_else() -> None:
+def test_a_failure_with_a_retry_time_delays_nothing_else() -> None:
     assert Result(requeue_after=1.0) == result_of({"a": Done(retry_after=1.0), "b": Failed("F", "refused", 9.0)})
     assert Result(requeue_after=9.0) == result_of({"b": Failed("F", "refused", 9.0)})
 

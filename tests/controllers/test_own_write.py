@@ -1,4 +1,4 @@
-"""What this process wrote and the cache has not seen yet (F6)."""
+"""Writes of this process that the cache has not seen yet (F6)."""
 
 from collections.abc import Callable
 
@@ -69,8 +69,8 @@ def test_tries_become_fewer_while_the_cache_lags(clock: FakeClock) -> None:
 
 
 @pytest.mark.rule("F6")
-def test_versions_that_have_gone_back_are_known_by_a_live_read(clock: FakeClock) -> None:
-    """As when etcd is restored from a backup; what the cache shows is all there is."""
+def test_a_live_read_shows_that_versions_have_gone_back(clock: FakeClock) -> None:
+    """As after a restore of etcd from a backup; the cache shows the newest state."""
     write = written("100")
     assert waits(write, version("9"), clock)
     clock.step(29.0)

@@ -1,4 +1,4 @@
-"""What a process acts for from one moment on (docs/adr/0010-shards-by-leases.md)."""
+"""The objects that a process begins to act for (docs/adr/0010-shards-by-leases.md)."""
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -13,7 +13,9 @@ from ports.fencing import OpenFence
 from workqueue.timers import Timers
 
 
-def test_who_takes_a_shard_up_looks_at_its_objects_and_no_others(mocker: MockerFixture, clock: FakeClock) -> None:
+def test_a_process_that_takes_a_shard_reconciles_its_objects_and_no_others(
+    mocker: MockerFixture, clock: FakeClock
+) -> None:
     runtime = new_runtime(
         client=mocker.Mock(),
         recorder=mocker.Mock(),

@@ -18,7 +18,7 @@ SLOW = [f"ns/slow-{number}" for number in range(8)]
 
 
 class Syncs:
-    """Slow keys wait for a gate; what is inside and what came out is counted."""
+    """Slow keys wait for a gate; the test counts those inside and those that came out."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -122,7 +122,7 @@ def test_syncs_that_take_long_give_up_their_places() -> None:
 
 
 @pytest.mark.rule("CW-10")
-def test_a_sync_that_has_given_up_its_place_is_waited_for_at_the_stop() -> None:
+def test_the_stop_waits_for_a_sync_that_has_left_its_place() -> None:
     clock = FakeClock()
     timers = Timers(clock)
     syncs, queue, stop = Syncs(), controller_queue("c", timers), Stop()

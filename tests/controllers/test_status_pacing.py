@@ -1,4 +1,4 @@
-"""A status that comes and goes costs few writes (I29)."""
+"""A flapping status costs few writes (I29)."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def _flapping(clock: FakeClock) -> StatusPacing:
 
 
 @pytest.mark.rule("I29")
-def test_what_comes_and_goes_is_written_now_and_then() -> None:
+def test_a_flapping_status_is_written_occasionally() -> None:
     clock = FakeClock()
     flaps = _flapping(clock)
     assert EVERY == flaps.pause(UP, DOWN)
@@ -44,7 +44,7 @@ def test_what_comes_and_goes_is_written_now_and_then() -> None:
 
 
 @pytest.mark.rule("I29")
-def test_what_happens_within_seconds_is_no_coming_and_going() -> None:
+def test_changes_within_seconds_are_no_flapping() -> None:
     flaps = StatusPacing(FakeClock(), STATUS_FIELDS)
     for each in (UP, DOWN) * 10:
         assert 0 == flaps.pause({}, each)
@@ -79,7 +79,7 @@ def test_a_loss_shows_within_a_distance_while_others_come_and_go() -> None:
 
 
 @pytest.mark.rule("I29")
-def test_another_sentence_is_no_return() -> None:
+def test_a_different_message_is_no_return() -> None:
     flaps = StatusPacing(FakeClock(), STATUS_FIELDS)
     for left in range(100):
         status: Json = {"conditions": [UP["conditions"][0] | {"message": f"{left} regions left"}]}
@@ -88,7 +88,7 @@ def test_another_sentence_is_no_return() -> None:
 
 
 @pytest.mark.rule("I29")
-def test_what_has_been_steady_for_long_may_change() -> None:
+def test_a_status_that_was_steady_for_long_may_change() -> None:
     clock = FakeClock()
     flaps = _flapping(clock)
     clock.step(LATELY)
@@ -112,7 +112,7 @@ def test_a_flapping_node_costs_three_writes_a_minute() -> None:
 @pytest.mark.parametrize("components", [1, 2, 4])
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.rule("I29")
-def test_whatever_comes_and_goes_in_whatever_rhythm_costs_three_writes_a_minute(components: int, seed: int) -> None:
+def test_flapping_in_any_rhythm_costs_three_writes_a_minute(components: int, seed: int) -> None:
     clock, draw = FakeClock(), SeededRandomness(seed)
     pacing, stored = StatusPacing(clock, STATUS_FIELDS), UP
     periods = [draw.integer(5, 120) for _ in range(components)]
@@ -182,7 +182,7 @@ def test_after_a_quiet_time_some_details_show_at_once() -> None:
         {"conditions": [UP["conditions"][0], UP["conditions"][1] | {"status": "False", "reason": "Done"}]},
     ],
 )
-def test_what_counts_is_written_at_once(news: Json) -> None:
+def test_important_changes_are_written_at_once(news: Json) -> None:
     pacing = StatusPacing(FakeClock(), STATUS_FIELDS)
     pacing.wrote(UP, UP | {"pd": {"statefulSet": {}}})
     assert 0 == pacing.pause(UP, UP | news)

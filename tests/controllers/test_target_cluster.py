@@ -1,4 +1,4 @@
-"""A TidbCluster that `-selector` leaves to another operator is there all the same (objects.md 1, F1)."""
+"""A TidbCluster that `-selector` leaves to another operator still exists (objects.md 1, F1)."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -50,7 +50,7 @@ def of_monitors(runtime: Runtime) -> Sequence[Controller]:
 
 
 def handed_over(world: SimpleWorld) -> None:
-    """The cluster goes to the operator of the canaries."""
+    """The cluster moves to the operator of the canaries."""
     world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"labels": {"version": "canary"}}})
 
 
@@ -89,7 +89,7 @@ def jobs(world: SimpleWorld) -> set[str]:
 
 
 @pytest.mark.rule("F1")
-def test_what_is_for_a_cluster_of_another_operator_is_made(world: SimpleWorld) -> None:
+def test_creates_objects_for_a_cluster_of_another_operator(world: SimpleWorld) -> None:
     world.add_cluster()
     handed_over(world)
     world.add(**spec_of(world.resource))
@@ -98,7 +98,7 @@ def test_what_is_for_a_cluster_of_another_operator_is_made(world: SimpleWorld) -
 
 
 @pytest.mark.rule("F1")
-def test_one_that_does_not_exist_is_waited_for(world: SimpleWorld) -> None:
+def test_waits_for_a_missing_cluster(world: SimpleWorld) -> None:
     world.add(**spec_of(world.resource))
     assert ("True", "NoSuchCluster") == world.condition()[:2]
     world.add_cluster()

@@ -1,4 +1,4 @@
-"""What was found valid is judged anew only when something differs (design.md 3.8)."""
+"""A valid spec is judged again only when an input differs (design.md 3.8)."""
 
 from collections.abc import Callable, Sequence
 
@@ -47,7 +47,7 @@ def test_the_same_object_is_judged_once() -> None:
 
 
 @pytest.mark.rule("design-3.8")
-def test_another_version_is_judged_anew() -> None:
+def test_a_new_version_is_judged_again() -> None:
     validity, judge = Validity(), Judge()
     for version in "12":
         validity.problems(made("basic", version), judge)
@@ -55,7 +55,7 @@ def test_another_version_is_judged_anew() -> None:
 
 
 @pytest.mark.rule("design-3.8")
-def test_it_is_judged_anew_when_what_it_was_judged_by_has_changed() -> None:
+def test_it_is_judged_again_when_an_input_of_the_judgement_has_changed() -> None:
     validity, judge, cached = Validity(), Judge(), made("basic")
     validity.problems(cached, judge)
     judge.cache.update(made("sts", "2"))
@@ -69,7 +69,7 @@ def test_it_is_judged_anew_when_what_it_was_judged_by_has_changed() -> None:
     ids=["what is wrong", "what depends on the time"],
 )
 @pytest.mark.rule("design-3.8")
-def test_it_is_judged_each_time(judge: Judge) -> None:
+def test_without_recorded_inputs_it_is_judged_each_time(judge: Judge) -> None:
     validity, cached = Validity(), made("basic")
     found = [validity.problems(cached, judge) for _ in range(2)]
     assert found[0] == found[1]

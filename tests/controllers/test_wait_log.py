@@ -19,7 +19,7 @@ FAILED_OVER = Waiting("TiKVFailedOver", "tikv-3 replaced the lost tikv-1", serve
 
 
 class Log:
-    """The log of the waits of one stage, on a clock of its own."""
+    """The log of the waits of one stage, on its own clock."""
 
     def __init__(self, capture: LogCapture) -> None:
         self._capture = capture

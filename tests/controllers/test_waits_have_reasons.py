@@ -20,7 +20,7 @@ LOOKS: Mapping[str, str] = {
     "controllers/compact_backup/making.py": "a Job runs, and no event tells of its pods",
     "controllers/job_owners/starting.py": "a Job runs, and no event tells of its pods",
 }
-"""Modules of Jobs' owners that look again at an object that waits for nothing."""
+"""Modules of Jobs' owners that check an object again although it waits for nothing."""
 
 _OWNERS = ("backup", "backup_schedule", "compact_backup", "job_owners", "restore")
 
@@ -44,11 +44,11 @@ def _users(name: str, argument: str, *rooms: str) -> set[str]:
     return {module for module, source in _modules(*rooms) if any(_calls(source, name, argument))}
 
 
-def test_only_frames_ask_for_a_retry_without_an_outcome() -> None:
+def test_only_frames_request_a_retry_without_an_outcome() -> None:
     assert set(FRAMES) == _users("Result", "requeue_after", "")
 
 
-def test_only_known_looks_ask_for_a_retry_without_a_wait() -> None:
+def test_only_known_checks_request_a_retry_without_a_wait() -> None:
     assert set(LOOKS) == _users("Done", "retry_after", *_OWNERS)
 
 

@@ -85,7 +85,7 @@ class BackupsWorld:
         return Operator(self.world, self.clock, seed, build=build_all, kubernetes=kubernetes)
 
     def run(self, seconds: float = 0.0, step: float = 1.0) -> None:
-        """Let the controller work for so long, in steps of some seconds, and then until it has nothing to do."""
+        """Run the controller for this many seconds, in steps of some seconds, and then until it is idle."""
         self._work()
         end = self.clock.now() + seconds
         while self.clock.now() < end:
@@ -113,7 +113,7 @@ class BackupsWorld:
         self.set_ready(name, is_ready=is_ready)
 
     def consent(self, *namespaces: str) -> None:
-        """Have `basic` allow references from some namespaces, and from no others."""
+        """Let `basic` allow references from the given namespaces only."""
         annotations = {ALLOWED_FROM: ",".join(namespaces) or None}
         self.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
         self.run()
@@ -124,7 +124,7 @@ class BackupsWorld:
         self.admin.patch(TIDB_CLUSTERS, name, NAMESPACE, {"status": {"conditions": conditions}}, subresource="status")
 
     def set_serving(self, *, members: int = 3, stores: int = 3, phase: str = "Normal") -> None:
-        """Have `basic` not Ready, with so many of three PD members healthy and of three TiKV stores Up."""
+        """Make `basic` not Ready, with this many of three PD members healthy and of three TiKV stores Up."""
         runs = {"synced": True, "phase": phase}
         pd = {
             f"basic-pd-{n}": {"name": f"basic-pd-{n}", "id": str(n), "clientURL": "", "health": n < members}
@@ -162,7 +162,7 @@ class BackupsWorld:
         self.admin.create(self.resource, body, namespace)
         self.run()
 
-    # What became of it
+    # Its outcome
 
     def backup(self, name: str = "demo") -> Json:
         """The Backup or Restore."""
@@ -184,7 +184,7 @@ class BackupsWorld:
         return str(found.get("status") or ""), str(found.get("reason") or ""), str(found.get("message") or "")
 
     def exists(self, name: str = "demo") -> bool:
-        """Whether the Backup is there."""
+        """True if the Backup exists."""
         return self.admin.find(self.resource, name, NAMESPACE) is not None
 
     def jobs(self) -> list[str]:
@@ -201,7 +201,7 @@ class BackupsWorld:
         found = [each.decode() for each in self.admin.list_page(EVENTS, NAMESPACE).items]
         return [(each["reason"], each["message"]) for each in found]
 
-    # What the pod of a Job does
+    # Actions of a Job's pod
 
     def write(self, name: str = "demo", **status: Any) -> None:
         """Write to the status of a Backup, as `backup-manager` does."""
@@ -223,7 +223,7 @@ class BackupsWorld:
         self.write(name, **status)
 
     def end(self, name: str = "backup-demo", kind: str = "Failed", reason: str = "BackoffLimitExceeded") -> None:
-        """Have a Job end."""
+        """End a Job."""
         now = self.clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
         said = {"type": kind, "status": "True", "reason": reason, "message": "why", "lastTransitionTime": now}
         conditions = [
@@ -233,7 +233,7 @@ class BackupsWorld:
         self.run()
 
     def delete(self, name: str = "demo") -> None:
-        """Have a Backup deleted, and let the controller see it."""
+        """Delete a Backup, and let the controller see it."""
         self.admin.delete(self.resource, name, NAMESPACE)
         self.run()
 
@@ -246,10 +246,10 @@ class BackupsWorld:
         )
 
     def pods(self) -> int:
-        """How many pods there are."""
+        """The number of pods."""
         return len(self.admin.list_page(PODS, NAMESPACE).items)
 
     def delete_namespace(self) -> None:
-        """Have the whole namespace deleted."""
+        """Delete the whole namespace."""
         self.admin.delete(NAMESPACES, NAMESPACE)
         self.run()

@@ -15,10 +15,10 @@ PATH = "s3://lab/log"
 
 
 class LogBackupsWorld(BackupsWorld):
-    """With a log backup `demo`, which `begin` begins."""
+    """A world with the log backup `demo`, which `begin` starts."""
 
     def __init__(self, *, faults: tuple[int, Kind] | None = None, **spec: Any) -> None:
-        """`faults`: which write of the operator goes wrong, and how."""
+        """`faults`: which write of the operator fails, and how."""
         super().__init__()
         if faults:
             self.faults.strike(*faults)
@@ -54,7 +54,7 @@ class LogBackupsWorld(BackupsWorld):
         self.run()
 
     def entry(self, command: str) -> Json:
-        """How a sub-command stands."""
+        """The phase of a sub-command."""
         found: Json = (self.status().get("logSubCommandStatuses") or {}).get(command) or {}
         return found
 

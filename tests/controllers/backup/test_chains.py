@@ -1,4 +1,4 @@
-"""Which snapshot a log backup builds on (backup.md 3.9, 5.3)."""
+"""The snapshot that a log backup builds on (backup.md 3.9, 5.3)."""
 
 from typing import Any
 
@@ -99,13 +99,13 @@ def test_a_user_without_other_snapshots_keeps_the_filters() -> None:
 
 
 @pytest.mark.rule("backup-3.9")
-def test_what_is_not_known_yet_keeps_a_snapshot() -> None:
+def test_an_unknown_checkpoint_keeps_a_snapshot() -> None:
     """A log backup with an unknown checkpoint may need every snapshot since it began."""
     assert chains.needing(snapshot(110), [log(""), snapshot(200)]) is not None
 
 
 @pytest.mark.rule("backup-3.9")
-def test_a_snapshot_goes_with_its_files_once_the_log_has_another_base(backups: BackupsWorld) -> None:
+def test_a_snapshot_and_its_files_are_removed_once_the_log_has_another_base(backups: BackupsWorld) -> None:
     for name, ts in (("old", "110"), ("new", "310")):
         backups.add(name, cleanPolicy="Delete", s3=S3 | {"prefix": name})
         backups.say("Complete", name, backupPath=f"s3://lab/{name}", commitTs=ts)

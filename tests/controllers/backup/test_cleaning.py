@@ -36,7 +36,7 @@ def test_the_files_go_first_then_the_backup_with_its_jobs(backups: BackupsWorld)
     assert [] == backups.jobs()
 
 
-def test_without_files_it_goes_at_once(backups: BackupsWorld) -> None:
+def test_a_backup_without_files_is_removed_at_once(backups: BackupsWorld) -> None:
     backups.set_ready(is_ready=False)
     backups.add(cleanPolicy="Delete")
     backups.set_ready(is_ready=True)
@@ -56,7 +56,7 @@ def test_on_failure_only_the_files_of_a_failure_go(backups: BackupsWorld, kind: 
 
 
 @pytest.mark.parametrize("kind", ["Complete", "Failed"])
-def test_who_changes_the_policy_to_delete_has_the_files_removed(backups: BackupsWorld, kind: str) -> None:
+def test_files_are_removed_after_the_policy_changes_to_delete(backups: BackupsWorld, kind: str) -> None:
     """In v1.6 they stay: it does not check a Backup that has ended."""
     backups.add()
     backups.say(kind, backupPath=PATH)
@@ -67,7 +67,7 @@ def test_who_changes_the_policy_to_delete_has_the_files_removed(backups: Backups
     assert (True, True) == (backups.exists(), "clean-demo" in backups.jobs())
 
 
-def test_who_changes_the_policy_to_retain_keeps_the_files(backups: BackupsWorld) -> None:
+def test_files_are_kept_after_the_policy_changes_to_retain(backups: BackupsWorld) -> None:
     """v1.6 never removes the finalizer then."""
     complete(backups)
     backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"cleanPolicy": "Retain"}})
@@ -90,7 +90,7 @@ def test_a_backup_that_still_runs_is_ended_before_its_files_are_touched(backups:
 
 
 @pytest.mark.parametrize("prefix", ["full", "full/daily", ""])
-def test_files_that_another_backup_shares_are_kept(backups: BackupsWorld, prefix: str) -> None:
+def test_files_shared_with_another_backup_are_kept(backups: BackupsWorld, prefix: str) -> None:
     """v1.6 removes whatever is below the path."""
     complete(backups)
     backups.add("other", s3=S3 | {"prefix": prefix})
@@ -114,7 +114,7 @@ def test_names_that_begin_alike_share_nothing(backups: BackupsWorld) -> None:
 
 
 @pytest.mark.parametrize(("status", "kept"), [({"backupPath": f"{PATH}/log"}, True), ({}, False)])
-def test_one_that_has_begun_needs_its_files_though_its_spec_is_not_valid_by_now(
+def test_a_started_backup_needs_its_files_although_its_spec_became_invalid(
     backups: BackupsWorld, status: Json, *, kept: bool
 ) -> None:
     complete(backups)
@@ -137,7 +137,7 @@ def test_two_that_share_files_and_are_both_deleted_go_both(backups: BackupsWorld
         assert not backups.exists(name)
 
 
-def test_files_that_a_restore_reads_are_kept_until_it_has_ended(backups: BackupsWorld) -> None:
+def test_files_that_a_restore_reads_are_kept_until_it_ends(backups: BackupsWorld) -> None:
     complete(backups)
     body = tree("Restore", by_br(), name="back", namespace=NAMESPACE)
     backups.admin.create(RESTORES, body, NAMESPACE)
@@ -178,10 +178,10 @@ def restore_after(backups: BackupsWorld, method: str, part: str, monkeypatch: py
     monkeypatch.setattr(backups.faults, "carry", meddling)
 
 
-def test_a_restore_that_is_made_beside_the_first_look_is_seen_by_the_second(
+def test_a_restore_created_during_the_first_check_is_seen_by_the_second(
     backups: BackupsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever is faster, nothing is removed that is being restored, and they do not wait for each other for ever."""
+    """In either order, no file that is being restored is removed, and the two never wait for each other forever."""
     complete(backups)
     restore_after(backups, "PATCH", "backups/demo", monkeypatch)
     backups.delete()
@@ -190,7 +190,7 @@ def test_a_restore_that_is_made_beside_the_first_look_is_seen_by_the_second(
     assert ["backup-demo", "clean-demo"] == sorted(backups.jobs())
 
 
-def test_a_restore_that_is_made_beside_the_job_that_cleans_waits(
+def test_a_restore_created_while_the_cleaning_job_runs_waits(
     backups: BackupsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     complete(backups)
@@ -214,7 +214,7 @@ def test_reports_why_the_cleaning_pod_cannot_start(backups: BackupsWorld) -> Non
 
 
 def test_a_failed_cleaning_is_reported_and_retried(backups: BackupsWorld) -> None:
-    """In v1.6 the finalizer stays for ever."""
+    """In v1.6 the finalizer stays forever."""
     complete(backups)
     backups.delete()
     first = backups.job("clean-demo")["metadata"]["uid"]
@@ -242,7 +242,7 @@ def test_a_clock_that_jumps_puts_no_cleaning_off(backups: BackupsWorld, seconds:
     assert first != backups.job("clean-demo")["metadata"]["uid"]
 
 
-def test_what_the_pod_says_of_a_failure_stays(backups: BackupsWorld) -> None:
+def test_the_pods_failure_message_stays(backups: BackupsWorld) -> None:
     complete(backups)
     backups.delete()
     backups.say("CleanFailed")
@@ -262,7 +262,7 @@ def test_a_cleaning_that_ended_silently_is_repeated(backups: BackupsWorld) -> No
     assert first != backups.job("clean-demo")["metadata"]["uid"]
 
 
-def test_in_a_namespace_that_goes_the_files_stay_and_nothing_hangs(backups: BackupsWorld) -> None:
+def test_in_a_terminating_namespace_the_files_stay_and_nothing_hangs(backups: BackupsWorld) -> None:
     """v1.6 waits for a Job that cannot be created."""
     complete(backups)
     backups.delete_namespace()
@@ -270,7 +270,7 @@ def test_in_a_namespace_that_goes_the_files_stay_and_nothing_hangs(backups: Back
     assert not backups.exists()
 
 
-def test_a_secret_that_is_gone_is_named_and_the_backup_stays(backups: BackupsWorld) -> None:
+def test_a_missing_secret_is_named_and_the_backup_stays(backups: BackupsWorld) -> None:
     complete(backups)
     backups.admin.delete(SECRETS, "keys", NAMESPACE)
     backups.delete()

@@ -40,7 +40,7 @@ def checkpoint(world: OperatorWorld) -> str:
 
 
 @pytest.mark.rule("3.8")
-def test_the_checkpoint_comes_from_pd_and_nothing_is_written_while_it_stays(world: OperatorWorld) -> None:
+def test_the_checkpoint_comes_from_pd_and_is_written_only_when_it_changes(world: OperatorWorld) -> None:
     world.run(5)
     assert str(TSO) == checkpoint(world)
     task(world).advance(TSO + 9)
@@ -52,7 +52,7 @@ def test_the_checkpoint_comes_from_pd_and_nothing_is_written_while_it_stays(worl
 
 
 @pytest.mark.rule("3.8")
-def test_a_pd_that_is_gone_changes_nothing_and_is_asked_again(world: OperatorWorld) -> None:
+def test_a_lost_pd_changes_nothing_and_is_asked_again(world: OperatorWorld) -> None:
     world.run(5)
     before = world.get(BACKUPS, "log")["status"]
     world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-0")

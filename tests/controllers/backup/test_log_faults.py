@@ -50,7 +50,7 @@ def made(world: LogBackupsWorld) -> list[str]:
     return [each for each in world.faults.made if each.startswith("POST") and each.endswith("/jobs")]
 
 
-def test_nothing_goes_wrong() -> None:
+def test_a_log_backup_without_faults_completes_its_life() -> None:
     world = LogBackupsWorld(cleanPolicy="Delete")
     try:
         live(world)
@@ -61,7 +61,7 @@ def test_nothing_goes_wrong() -> None:
 
 @pytest.mark.parametrize("kind", ["crash after", "lost"])
 @pytest.mark.parametrize("number", range(1, WRITES + 1))
-def test_one_write_goes_wrong_and_the_life_is_the_same(number: int, kind: Kind) -> None:
+def test_one_failed_write_does_not_change_the_result(number: int, kind: Kind) -> None:
     world = LogBackupsWorld(cleanPolicy="Delete", faults=(number, kind))
     try:
         live(world)

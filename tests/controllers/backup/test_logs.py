@@ -20,7 +20,7 @@ def logs() -> Iterator[LogBackupsWorld]:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_it_is_begun_by_a_job(logs: LogBackupsWorld) -> None:
+def test_a_job_starts_a_log_backup(logs: LogBackupsWorld) -> None:
     assert ["backup-demo-log-start"] == logs.jobs()
     assert ("Scheduled", "Scheduled") == (logs.phase(), logs.entry("log-start")["phase"])
     assert ["--mode=log", "--subcommand=log-start"] == logs.arguments("log-start")[-2:]
@@ -64,7 +64,7 @@ def test_a_log_backup_waits_for_another_task_says_whose_it_is_and_begins_when_it
     assert "False" == logs.condition("Waiting", "next")[0]
 
 
-def test_a_silent_pd_holds_up_no_log_backup(logs: LogBackupsWorld) -> None:
+def test_a_silent_pd_does_not_delay_a_log_backup(logs: LogBackupsWorld) -> None:
     logs.pd.answers = False
     logs.add("next", backupMode="log", s3=S3 | {"prefix": "next"})
     assert "backup-next-log-start" in logs.jobs()
@@ -94,7 +94,7 @@ def test_pause_and_resume_as_often_as_one_likes(logs: LogBackupsWorld) -> None:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_it_is_stopped_and_stays_so(logs: LogBackupsWorld) -> None:
+def test_a_stopped_log_backup_stays_stopped(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logStop=True)
     logs.carry_out("log-stop")
@@ -105,7 +105,7 @@ def test_it_is_stopped_and_stays_so(logs: LogBackupsWorld) -> None:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_truncation_runs_beside(logs: LogBackupsWorld) -> None:
+def test_truncation_runs_beside_the_log_backup(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logTruncateUntil=str(TSO + 5))
     assert f"--truncate-until={TSO + 5}" == logs.arguments("log-truncate")[-1]
@@ -118,7 +118,7 @@ def test_truncation_runs_beside(logs: LogBackupsWorld) -> None:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_another_truncation_waits_for_the_one_before(logs: LogBackupsWorld) -> None:
+def test_a_second_truncation_waits_for_the_first(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logTruncateUntil=str(TSO + 5))
     logs.change(logTruncateUntil=str(TSO + 9))
@@ -131,7 +131,7 @@ def test_another_truncation_waits_for_the_one_before(logs: LogBackupsWorld) -> N
 
 @pytest.mark.rule("backup-3.9")
 def test_a_log_that_is_restored_from_is_not_truncated(logs: LogBackupsWorld) -> None:
-    """v1.6 takes away what is being read."""
+    """v1.6 removes files that are being read."""
     logs.begin()
     spec = by_br(s3=S3 | {"prefix": "log"}, restoreMode="pitr", logRestoreStartTs="7")
     logs.admin.create(RESTORES, tree("Restore", spec, name="back", namespace=NAMESPACE), NAMESPACE)
@@ -162,7 +162,7 @@ def test_a_log_that_is_compacted_is_not_truncated(logs: LogBackupsWorld) -> None
 
 
 @pytest.mark.rule("backup-3.8")
-def test_what_the_log_does_not_reach_is_truncated_already(logs: LogBackupsWorld) -> None:
+def test_a_truncation_before_the_log_begins_is_already_done(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logTruncateUntil=str(TSO))
     assert ("Complete", str(TSO)) == tuple(logs.entry("log-truncate")[key] for key in ("phase", "logTruncatingUntil"))
@@ -170,8 +170,8 @@ def test_what_the_log_does_not_reach_is_truncated_already(logs: LogBackupsWorld)
 
 
 @pytest.mark.rule("backup-3.8")
-def test_what_must_begin_first_begins_first() -> None:
-    """v1.6 waits for ever for a log backup to begin that is to be paused from the first."""
+def test_a_pause_waits_for_the_start() -> None:
+    """v1.6 waits forever for the start of a log backup that is paused from the beginning."""
     world = LogBackupsWorld(logSubcommand="log-pause")
     try:
         assert ["backup-demo-log-start"] == world.jobs()
@@ -247,7 +247,7 @@ def test_a_log_backup_paused_by_hand_continues_as_the_spec_says(logs: LogBackups
 
 
 @pytest.mark.rule("backup-3.8")
-def test_one_look_is_no_proof(logs: LogBackupsWorld) -> None:
+def test_one_check_proves_nothing(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.run(70)
     logs.task.pause()
@@ -261,7 +261,7 @@ def test_one_look_is_no_proof(logs: LogBackupsWorld) -> None:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_one_that_was_resumed_by_hand_is_paused_again(logs: LogBackupsWorld) -> None:
+def test_a_log_backup_resumed_by_hand_is_paused_again(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logSubcommand="log-pause")
     logs.carry_out("log-pause")
@@ -274,7 +274,7 @@ def test_one_that_was_resumed_by_hand_is_paused_again(logs: LogBackupsWorld) -> 
 
 @pytest.mark.rule("backup-3.8")
 def test_a_crashed_job_is_reported_and_recreated(logs: LogBackupsWorld) -> None:
-    """v1.6 waits for it for ever."""
+    """v1.6 waits for it forever."""
     first = logs.job("backup-demo-log-start")["metadata"]["uid"]
     logs.end("backup-demo-log-start")
     _, reason, message = logs.condition("Failed")
@@ -288,7 +288,7 @@ def test_a_crashed_job_is_reported_and_recreated(logs: LogBackupsWorld) -> None:
 
 
 @pytest.mark.rule("backup-3.8")
-def test_what_its_pod_calls_failed_is_tried_again_when_the_job_is_deleted(logs: LogBackupsWorld) -> None:
+def test_a_failure_reported_by_its_pod_is_retried_when_the_job_is_deleted(logs: LogBackupsWorld) -> None:
     logs.do("log-start", "Failed")
     logs.end("backup-demo-log-start")
     logs.run(900)
@@ -333,7 +333,7 @@ def test_a_job_that_ended_without_a_word_has_failed(logs: LogBackupsWorld) -> No
 
 
 @pytest.mark.rule("backup-3.8")
-def test_what_a_failed_job_was_for_may_be_so_all_the_same(logs: LogBackupsWorld) -> None:
+def test_a_failed_job_may_have_succeeded_all_the_same(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logStop=True)
     logs.do("log-stop", "Failed")
@@ -369,9 +369,7 @@ def test_a_wrong_edit_of_a_running_log_backup_is_reported_and_reverted(logs: Log
 @pytest.mark.slow
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("command", ["log-pause", "log-stop"])
-def test_a_new_process_continues_after_a_crash_at_any_point(
-    logs: LogBackupsWorld, at: int, command: str
-) -> None:
+def test_a_new_process_continues_after_a_crash_at_any_point(logs: LogBackupsWorld, at: int, command: str) -> None:
     logs.begin()
     logs.restart()
     logs.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"logSubcommand": command}})

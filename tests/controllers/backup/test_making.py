@@ -35,14 +35,14 @@ def test_a_backup_of_a_ready_cluster_gets_its_job(backups: BackupsWorld) -> None
 @pytest.mark.parametrize(
     ("policy", "expected"), [("Delete", [FINALIZER]), ("OnFailure", [FINALIZER]), ("Retain", None)]
 )
-def test_a_backup_whose_files_go_with_it_is_kept_by_a_finalizer(
+def test_a_finalizer_keeps_a_backup_whose_files_are_removed_with_it(
     backups: BackupsWorld, policy: str, expected: list[str] | None
 ) -> None:
     backups.add(cleanPolicy=policy)
     assert expected == backups.backup()["metadata"].get("finalizers")
 
 
-def test_a_backup_of_a_cluster_that_does_not_serve_records_what_it_waits_for_once(backups: BackupsWorld) -> None:
+def test_a_backup_of_a_cluster_that_does_not_serve_records_once_what_it_waits_for(backups: BackupsWorld) -> None:
     """v1.6 waits without status, event or log line."""
     backups.set_serving(members=1)
     backups.add()
@@ -103,7 +103,7 @@ def test_a_backup_waits_while_tikv_is_upgraded_to_another_image(backups: Backups
     assert (("True", "TiKVUpgrading", message), []) == (backups.condition("Waiting"), backups.jobs())
 
 
-def test_a_restart_of_tikv_with_the_same_image_holds_up_no_backup(backups: BackupsWorld) -> None:
+def test_a_restart_of_tikv_with_the_same_image_delays_no_backup(backups: BackupsWorld) -> None:
     backups.set_serving(phase="Upgrade", stores=2)
     backups.add_tikv_pod(0, "pingcap/tikv:v8.5.2")
     backups.add()
@@ -251,7 +251,7 @@ def test_a_job_of_another_is_left_alone(backups: BackupsWorld) -> None:
 
 
 def test_a_process_that_crashed_after_creating_the_job_continues(backups: BackupsWorld) -> None:
-    """v1.6 calls a Job of its own that its cache lacks a failure."""
+    """v1.6 treats its own Job as a failure if its cache lacks it."""
     backups.add()
     uid = backups.job()["metadata"]["uid"]
     backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"status": None})
@@ -261,7 +261,7 @@ def test_a_process_that_crashed_after_creating_the_job_continues(backups: Backup
 
 
 @pytest.mark.parametrize("kind", ["Complete", "Failed"])
-def test_what_the_pod_has_said_is_final(backups: BackupsWorld, kind: str) -> None:
+def test_the_pods_result_is_final(backups: BackupsWorld, kind: str) -> None:
     backups.add()
     backups.say(kind)
     backups.end()
@@ -271,7 +271,7 @@ def test_what_the_pod_has_said_is_final(backups: BackupsWorld, kind: str) -> Non
 
 
 def test_a_backup_whose_status_is_replaced_after_its_completion_has_failed(backups: BackupsWorld) -> None:
-    """In v1.6 it is Scheduled for ever."""
+    """In v1.6 it stays Scheduled forever."""
     backups.add()
     backups.say("Complete", commitTs="9", backupPath="s3://lab/full")
     backups.end(kind="Complete", reason="CompletionsReached")
@@ -285,7 +285,7 @@ def test_a_backup_whose_status_is_replaced_after_its_completion_has_failed(backu
 
 
 def test_a_job_that_is_deleted_before_it_ended_is_a_failure(backups: BackupsWorld) -> None:
-    """v1.6 leaves the Backup Scheduled for ever, and with it the schedule that waits for it."""
+    """v1.6 leaves the Backup Scheduled forever, and with it the schedule that waits for it."""
     backups.add()
     backups.say("Running")
     backups.admin.delete(JOBS, "backup-demo", NAMESPACE, propagation="Background")
@@ -322,7 +322,7 @@ def test_a_job_that_is_deleted_after_the_end_changes_nothing(backups: BackupsWor
     assert "Complete" == backups.phase()
 
 
-def test_nothing_is_written_while_the_job_runs(backups: BackupsWorld) -> None:
+def test_writes_nothing_while_the_job_runs(backups: BackupsWorld) -> None:
     backups.add()
     backups.say("Running")
     before = backups.backup()

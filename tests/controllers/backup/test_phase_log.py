@@ -54,7 +54,7 @@ def test_a_problem_that_the_pod_reports_is_logged_as_well(backups: BackupsWorld)
     assert [("phase changed", "Running", "Failed")] == told(logs)
 
 
-def test_what_was_before_a_restart_is_no_news(backups: BackupsWorld) -> None:
+def test_phases_from_before_a_restart_are_not_logged(backups: BackupsWorld) -> None:
     backups.add()
     backups.say("Running")
     backups.restart()

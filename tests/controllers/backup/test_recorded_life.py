@@ -34,7 +34,7 @@ def recorded(step: str) -> tuple[Json, list[str]]:
 
 
 def shown(tree: Any) -> Any:
-    """Without times of writing and what is null, sub-commands' names on conditions of their own, and our progress."""
+    """The status without write times and nulls, sub-command names on its own conditions, and our progress."""
     if isinstance(tree, list):
         return [shown(each) for each in tree]
     if not isinstance(tree, dict):

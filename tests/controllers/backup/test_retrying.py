@@ -74,7 +74,7 @@ def test_after_the_time_for_retries_it_has_failed(backups: BackupsWorld) -> None
     assert ("True", "AlreadyFailed", message) == backups.condition("Failed")
 
 
-def test_who_wants_no_retries_gets_none(backups: BackupsWorld) -> None:
+def test_a_backup_without_retries_gets_none(backups: BackupsWorld) -> None:
     """v1.6 has no such setting (3.7)."""
     backups.add(backoffRetryPolicy={"maxRetryTimes": 0})
     backups.end()
@@ -82,14 +82,14 @@ def test_who_wants_no_retries_gets_none(backups: BackupsWorld) -> None:
     assert ["backup-demo"] == backups.jobs()
 
 
-def test_what_the_pod_has_called_failed_is_not_tried_again(backups: BackupsWorld) -> None:
+def test_a_failure_reported_by_the_pod_is_not_retried(backups: BackupsWorld) -> None:
     backups.add()
     backups.say("Failed")
     backups.end()
     assert [] == records(backups)
 
 
-def test_the_next_pod_is_not_made_beside_the_last_one(backups: BackupsWorld) -> None:
+def test_the_next_pod_waits_for_the_end_of_the_previous_one(backups: BackupsWorld) -> None:
     """Two BRs that write to one prefix would spoil the backup."""
     backups.add()
     assert 1 == backups.pods()
@@ -101,7 +101,7 @@ def test_the_next_pod_is_not_made_beside_the_last_one(backups: BackupsWorld) -> 
 
 
 def keep_pod(backups: BackupsWorld) -> str:
-    """Have the pod of the Job run on a machine that does not answer, so that it never ends; its name."""
+    """Let the Job's pod run on a machine that does not answer, so that it never ends; returns its name."""
     (pod,) = backups.admin.list_page(PODS, NAMESPACE).items
     finalizers = {"metadata": {"finalizers": ["tests/kept"]}}
     backups.admin.patch(PODS, pod.metadata.name, NAMESPACE, finalizers)
@@ -198,7 +198,7 @@ def test_an_invalid_policy_is_reported_and_retried_after_a_correction(backups: B
     ("version", "path", "failed"),
     [("v6.1.0", "full", True), ("v6.5.1", "full", False), ("v6.1.0", "before", False)],
 )
-def test_a_retry_that_begins_anew_removes_nothing_that_others_have_put_there_since(
+def test_a_retry_that_starts_over_removes_no_files_that_others_have_added_since(
     backups: BackupsWorld, version: str, path: str, *, failed: bool
 ) -> None:
     """BR that knows checkpoints removes nothing, nor does a pod whose spec names another place than the last one's."""

@@ -13,7 +13,7 @@ from tests.controllers.backup.log_backups_world import PATH, LogBackupsWorld
 
 @pytest.fixture
 def logs() -> Iterator[LogBackupsWorld]:
-    """A log backup that runs, and goes with its files."""
+    """A running log backup whose files are removed with it."""
     world = LogBackupsWorld(cleanPolicy="Delete")
     world.begin()
     try:
@@ -42,7 +42,7 @@ def test_reports_why_the_stopping_pod_cannot_start(logs: LogBackupsWorld) -> Non
 
 
 @pytest.mark.rule("backup-3.9")
-def test_it_is_stopped_then_its_files_go_then_itself(logs: LogBackupsWorld) -> None:
+def test_the_task_is_stopped_then_the_files_and_the_backup_are_removed(logs: LogBackupsWorld) -> None:
     logs.delete()
     assert ["backup-demo-log-start", "stop-demo"] == sorted(logs.jobs())
     arguments = logs.job("stop-demo")["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -64,7 +64,7 @@ def _scheduled(logs: LogBackupsWorld) -> Any:
 
 @pytest.mark.parametrize("kept", ["Retain", "OnFailure"])
 @pytest.mark.rule("backup-3.9")
-def test_who_keeps_the_files_stops_the_task_all_the_same(logs: LogBackupsWorld, kept: str) -> None:
+def test_keeping_the_files_still_stops_the_task(logs: LogBackupsWorld, kept: str) -> None:
     policy(logs, kept)
     logs.delete()
     assert "stop-demo" in logs.jobs()
@@ -74,7 +74,7 @@ def test_who_keeps_the_files_stops_the_task_all_the_same(logs: LogBackupsWorld, 
 
 
 @pytest.mark.rule("backup-3.9")
-def test_one_that_was_stopped_is_not_stopped_again(logs: LogBackupsWorld) -> None:
+def test_a_stopped_task_is_not_stopped_again(logs: LogBackupsWorld) -> None:
     logs.change(logStop=True)
     logs.carry_out("log-stop")
     logs.delete()
@@ -83,7 +83,7 @@ def test_one_that_was_stopped_is_not_stopped_again(logs: LogBackupsWorld) -> Non
 
 
 @pytest.mark.rule("backup-3.9")
-def test_one_that_the_cluster_does_not_know_is_not_stopped(logs: LogBackupsWorld) -> None:
+def test_a_task_unknown_to_the_cluster_is_not_stopped(logs: LogBackupsWorld) -> None:
     logs.task.stop()
     logs.delete()
     assert "stop-demo" not in logs.jobs()
@@ -91,7 +91,7 @@ def test_one_that_the_cluster_does_not_know_is_not_stopped(logs: LogBackupsWorld
 
 
 @pytest.mark.rule("backup-3.9")
-def test_one_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> None:
+def test_a_task_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> None:
     """v1.6 reads only the status, and the task continues forever."""
     world = LogBackupsWorld()
     try:
@@ -141,7 +141,7 @@ def test_a_failed_stop_keeps_the_files_and_is_tried_again(logs: LogBackupsWorld)
 
 
 @pytest.mark.rule("backup-3.9")
-def test_a_failed_stop_of_a_task_that_is_gone_is_none(logs: LogBackupsWorld) -> None:
+def test_a_failed_stop_of_a_missing_task_is_no_failure(logs: LogBackupsWorld) -> None:
     logs.delete()
     logs.task.stop()
     logs.end("stop-demo")
@@ -150,15 +150,15 @@ def test_a_failed_stop_of_a_task_that_is_gone_is_none(logs: LogBackupsWorld) -> 
 
 
 @pytest.mark.rule("backup-3.9")
-def test_with_the_cluster_gone_there_is_nothing_to_stop(logs: LogBackupsWorld) -> None:
-    """v1.6 can't build the Job, for ever."""
+def test_without_the_cluster_nothing_needs_to_be_stopped(logs: LogBackupsWorld) -> None:
+    """v1.6 can never build the Job."""
     logs.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     logs.delete()
     assert "clean-demo" in logs.jobs()
 
 
 @pytest.mark.rule("backup-3.9")
-def test_in_a_namespace_that_goes_nothing_hangs(logs: LogBackupsWorld) -> None:
+def test_nothing_hangs_in_a_terminating_namespace(logs: LogBackupsWorld) -> None:
     logs.delete_namespace()
     logs.run(30)
     assert not logs.exists()
@@ -190,7 +190,7 @@ def is_there(world: LogBackupsWorld) -> bool:
     return world.admin.find(BACKUPS, "demo", "far") is not None
 
 
-def test_a_log_backup_whose_namespace_goes_is_ended_in_its_cluster(elsewhere: LogBackupsWorld) -> None:
+def test_the_operator_ends_the_task_of_a_log_backup_in_a_terminating_namespace(elsewhere: LogBackupsWorld) -> None:
     """The namespace takes no new Job; v1.6 leaves the task forever, and no other log backup can begin."""
     elsewhere.admin.delete(NAMESPACES, "far")
     elsewhere.run(30)
@@ -226,7 +226,7 @@ def test_a_pd_that_answers_again_ends_it_after_all(elsewhere: LogBackupsWorld) -
     assert (False, False) == (is_there(elsewhere), elsewhere.task.exists)
 
 
-def test_a_namespace_that_goes_ends_no_task_of_another_backup(elsewhere: LogBackupsWorld) -> None:
+def test_a_terminating_namespace_ends_no_task_of_another_backup(elsewhere: LogBackupsWorld) -> None:
     body = tree("Backup", by_br(backupMode="log"), name="demo", namespace=NAMESPACE)
     elsewhere.admin.create(BACKUPS, body, NAMESPACE)
     elsewhere.admin.patch(BACKUPS, "demo", NAMESPACE, {"status": {"phase": "Running", "commitTs": "1"}})
@@ -237,7 +237,7 @@ def test_a_namespace_that_goes_ends_no_task_of_another_backup(elsewhere: LogBack
 
 
 def test_the_task_of_a_cluster_that_does_not_consent_is_not_ended(elsewhere: LogBackupsWorld) -> None:
-    """Else anyone could end the log backup of another namespace by a Backup of its name."""
+    """Else any user could end the log backup of another namespace by a Backup of its name."""
     elsewhere.consent()
     elsewhere.admin.delete(BACKUPS, "demo", "far")
     elsewhere.run(60)
@@ -249,7 +249,7 @@ def test_the_task_of_a_cluster_that_does_not_consent_is_not_ended(elsewhere: Log
     assert (False, True) == (is_there(elsewhere), elsewhere.task.exists)
 
 
-def test_pd_of_a_cluster_that_does_not_consent_is_not_asked(elsewhere: LogBackupsWorld) -> None:
+def test_pd_of_a_cluster_without_consent_is_not_asked(elsewhere: LogBackupsWorld) -> None:
     elsewhere.consent()
     elsewhere.task.stop()
     elsewhere.admin.delete(BACKUPS, "demo", "far")

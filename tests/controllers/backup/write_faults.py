@@ -9,7 +9,7 @@ Kind = Literal["crash after", "lost"]
 
 
 class WriteFaults:
-    """What lies between the operator and the API server; events are not counted."""
+    """A layer between the operator and the API server; events do not count."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -18,7 +18,7 @@ class WriteFaults:
         self._kind: Kind | None = None
 
     def strike(self, at: int, kind: Kind) -> None:
-        """Have the write of this number, from the first of all, go wrong."""
+        """Let the write with this number, counted from the first, fail."""
         self._at, self._kind = at, kind
 
     def around(self, transport: Transport) -> Transport:

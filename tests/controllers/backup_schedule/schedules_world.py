@@ -18,7 +18,7 @@ DAY = 24 * HOUR
 
 
 class SchedulesWorld(BackupsWorld):
-    """It is 2026-01-01, midnight, in UTC; there is a resync when time has passed."""
+    """The clock starts at 2026-01-01, midnight UTC; there is a resync when time has passed."""
 
     def schedule(self, name: str = "nightly", labels: Json | None = None, **spec: Any) -> None:
         """A schedule, every night at 3 unless `spec` says otherwise; the controller sees it."""
@@ -29,23 +29,23 @@ class SchedulesWorld(BackupsWorld):
         self.run()
 
     def pass_time(self, seconds: float) -> None:
-        """Let the time pass at once, and then the controllers work."""
+        """Advance the clock at once, and then run the controllers."""
         self.world.advance(seconds)
         self.operator.caches[BACKUP_SCHEDULES].resync()
         self.operator.work()
 
     def created(self, name: str) -> int:
-        """How many Backups of a name the operator has made."""
+        """The number of Backups with a name that the operator has created."""
         made = [each.call for each in self.world.server.audit.recent() if each.code == 201]
         bodies = [each.request.body or b"" for each in made if each.resource == str(BACKUPS) and each.user == USER]
         return sum(f'"{name}"'.encode() in each for each in bodies)
 
     def requests(self) -> int:
-        """How many requests the operator has sent."""
+        """The number of requests that the operator has sent."""
         return self.world.server.audit.count(user=USER)
 
     def pass_until(self, time: str) -> None:
-        """Let the time pass until it is then."""
+        """Let time pass until the given moment."""
         then = parse_time(time)
         assert then
         self.pass_time((then - self.clock.wall()).total_seconds())

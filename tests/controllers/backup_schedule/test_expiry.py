@@ -1,4 +1,4 @@
-"""What is not kept is removed, seen live, and nothing that something else still needs (backup.md 5.3)."""
+"""Expired backups are removed after a live read, unless another object still needs them (backup.md 5.3)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -49,7 +49,7 @@ def test_old_ones_go_while_the_schedule_pauses(world: SchedulesWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("backup-5.3")
-def test_what_runs_stays_and_the_last_good_one_before_it(world: SchedulesWorld) -> None:
+def test_running_backups_and_the_last_good_one_before_them_stay(world: SchedulesWorld) -> None:
     world.schedule(maxBackups=1)
     world.nights(1)
     for day in (2, 3):
@@ -107,7 +107,7 @@ def test_the_log_is_not_cut_while_a_restore_reads_it(world: SchedulesWorld) -> N
 
 @pytest.mark.slow
 @pytest.mark.rule("backup-5.3")
-def test_what_is_not_compacted_is_not_cut(world: SchedulesWorld) -> None:
+def test_a_part_of_the_log_that_is_not_compacted_is_not_truncated(world: SchedulesWorld) -> None:
     compaction: Json = {"br": {"cluster": "basic"}, "s3": S3 | {"prefix": "log"}}
     world.schedule(
         maxReservedTime="24h", logBackupTemplate=LOG, compactBackupTemplate=compaction, compactInterval="1000h"
@@ -168,7 +168,7 @@ def test_a_stale_view_of_a_backup_that_is_doubtful_does_not_cost_the_last_good_o
 
 @pytest.mark.slow
 @pytest.mark.rule("backup-5.3")
-def test_what_began_again_meanwhile_is_not_deleted(world: SchedulesWorld) -> None:
+def test_a_backup_that_restarted_meanwhile_is_not_deleted(world: SchedulesWorld) -> None:
     world.schedule()
     world.nights(3)
     world.operator.caches[BACKUPS].blind = True
@@ -191,7 +191,7 @@ def test_old_compactions_go_but_for_the_last(world: SchedulesWorld, states: tupl
     assert ["c2"] == world.compactions()
 
 
-def test_a_backup_that_is_kept_by_its_files_is_asked_to_go_once(world: SchedulesWorld) -> None:
+def test_a_backup_that_its_files_keep_is_deleted_once(world: SchedulesWorld) -> None:
     world.schedule(maxBackups=1, backupTemplate=by_br(cleanPolicy="Delete"))
     world.nights(2)
     assert [night(1), night(2)] == world.backups()

@@ -1,7 +1,5 @@
-"""Whatever is lost or late, there is one backup for each time, and none is removed that is needed (backup.md 5.1, 5.3).
-
-The process ends before or after any of its writes, answers are lost, caches show what was.
-"""
+"""Despite faults, each due time has one backup, and no needed backup is removed (backup.md 5.1, 5.3). The process
+crashes before or after any of its writes, answers are lost, caches are outdated."""
 
 from collections.abc import Callable
 

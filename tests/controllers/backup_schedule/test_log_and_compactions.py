@@ -1,4 +1,4 @@
-"""The log backup beside the snapshots, and its compactions (backup.md 5.1, 5.4)."""
+"""The log backup of a schedule, and its compactions (backup.md 5.1, 5.4)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -38,7 +38,7 @@ def test_when_the_log_began_follows_from_the_backup(world: SchedulesWorld) -> No
 
 @pytest.mark.rule("backup-5.1")
 def test_a_deleted_log_backup_is_recreated_and_stops_no_snapshots(world: SchedulesWorld) -> None:
-    """In v1.6 there are no more snapshots then."""
+    """In v1.6 the snapshots then stop."""
     world.schedule(logBackupTemplate=LOG)
     world.admin.patch(BACKUPS, "log-nightly", NAMESPACE, {"metadata": {"finalizers": None}})
     world.admin.delete(BACKUPS, "log-nightly", NAMESPACE)
@@ -106,7 +106,7 @@ def test_a_template_of_another_mode_is_refused_and_stops_no_snapshots(world: Sch
 
 
 def span(checkpoint: float, now: float = 99, least: str = "", **status: float) -> tuple[float, float] | None:
-    """What is compacted, in hours since New Year; all times are."""
+    """The compacted spans, in hours since New Year, as all times here."""
 
     def time(hours: float) -> datetime:
         return NEW_YEAR + hours * EVERY
@@ -125,7 +125,7 @@ def test_the_next_part_begins_where_the_last_ended() -> None:
 
 
 @pytest.mark.rule("backup-5.4")
-def test_nothing_is_due_before_an_interval_is_there_and_has_passed() -> None:
+def test_no_compaction_is_due_before_an_interval_has_passed() -> None:
     assert span(0.5) is None
     assert span(4, lastCompactProgress=4) is None
     assert span(4, now=5, lastCompactProgress=2, lastCompactExecutionTs=4.5) is None
@@ -138,12 +138,12 @@ def test_a_clock_that_was_put_back_does_not_stop_compactions() -> None:
 
 
 @pytest.mark.rule("backup-5.4")
-def test_nothing_older_than_the_user_wants_is_compacted() -> None:
+def test_nothing_older_than_requested_is_compacted() -> None:
     assert (3, 4) == span(4, least="2026-01-01T03:00:00Z")
 
 
 @pytest.mark.rule("backup-5.4")
-def test_what_was_compacted_of_a_log_before_this_one_holds_nothing_up() -> None:
+def test_compactions_of_an_earlier_log_do_not_delay_the_present_one() -> None:
     assert (7, 9) == span(9, logBackupStartTs=7, lastCompactProgress=2)
     assert (7, 10) == span(20, logBackupStartTs=7, lastCompactProgress=2)
 
@@ -200,7 +200,7 @@ def test_a_part_in_which_nothing_was_logged_is_done_and_the_next_one_follows(
 
 
 @pytest.mark.rule("backup-5.4")
-def test_one_that_has_ended_before_the_last_one_is_not_taken_for_the_next(compacting: SchedulesWorld) -> None:
+def test_a_compaction_that_ended_earlier_is_not_taken_for_the_next(compacting: SchedulesWorld) -> None:
     """Else the status would report the two in turns, without end."""
     for hours in (3, 4):
         ended(compacting, "Failed")
@@ -217,7 +217,7 @@ def test_one_that_has_ended_before_the_last_one_is_not_taken_for_the_next(compac
 
 
 @pytest.mark.rule("backup-5.4")
-def test_what_failed_is_compacted_again(compacting: SchedulesWorld) -> None:
+def test_a_failed_compaction_is_repeated(compacting: SchedulesWorld) -> None:
     ended(compacting, "Failed")
     compacting.pass_time(HOUR)
     compacting.log_saved_until(NEW_YEAR + 3 * EVERY)
@@ -236,7 +236,7 @@ def test_a_log_backup_missing_from_the_status_is_found(compacting: SchedulesWorl
 
 
 @pytest.mark.rule("backup-5.1")
-def test_logs_of_schedules_that_are_made_at_once_have_a_directory_each(world: SchedulesWorld) -> None:
+def test_logs_of_schedules_created_at_once_have_separate_directories(world: SchedulesWorld) -> None:
     """Clusters with one prefix in one manifest: the directory is named after the second in which the log began."""
     world.add_cluster("other")
     for name, cluster in (("nightly", "basic"), ("other", "other"), ("third", "basic")):

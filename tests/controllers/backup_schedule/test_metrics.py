@@ -14,7 +14,7 @@ def value(world: SchedulesWorld, family: str, **labels: str) -> float | None:
 
 
 @pytest.mark.slow
-def test_how_many_backups_are_overdue(world: SchedulesWorld) -> None:
+def test_counts_overdue_backups(world: SchedulesWorld) -> None:
     world.schedule()
     assert 0 == value(world, "overdue")
     world.pass_time(4 * HOUR)
@@ -37,7 +37,7 @@ def test_a_hundred_is_enough(world: SchedulesWorld) -> None:
     assert 100 == value(world, "overdue")
 
 
-def test_why_no_backups_are_made(world: SchedulesWorld) -> None:
+def test_names_the_reason_why_no_backups_are_made(world: SchedulesWorld) -> None:
     world.schedule()
     assert 1 == value(world, "active", reason="Waiting")
     world.change(schedule="soon")

@@ -1,4 +1,4 @@
-"""Which backups are kept: by number and by age, with and without a log backup (backup.md 5.3)."""
+"""Retention of backups by number and by age, with and without a log backup (backup.md 5.3)."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,12 +14,12 @@ TODAY = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 def at(day: float) -> int:
-    """The TSO of so many days before today."""
+    """The TSO of this many days before today."""
     return tso.of_time(TODAY - day * DAY)
 
 
 def made(day: float, end: str = "Complete", **facts: object) -> Made:
-    """A snapshot of so many days ago; one that is good has its data from then."""
+    """A snapshot from this many days ago; a good one has its data from then."""
     usual: dict[str, object] = {
         "name": f"{end or 'Running'}-{day:g}",
         "uid": f"{day}{end}",
@@ -56,20 +56,20 @@ def aged(backups: Sequence[Made], days: float, log: Log | None = None, now: date
 
 
 @pytest.mark.rule("backup-5.3")
-def test_by_number_the_newest_good_ones_are_kept() -> None:
+def test_the_newest_good_backups_are_kept_by_number() -> None:
     assert ["Complete-4", "Complete-3"] == numbered(good(1, 2, 3, 4), 2)
     assert [] == numbered(good(1, 2), 2)
 
 
 @pytest.mark.rule("backup-5.3")
 def test_failures_and_what_runs_push_no_good_one_out() -> None:
-    """In v1.6 all count, the log backup too, which is then stopped and deleted."""
+    """In v1.6 all count, even the log backup, which is then stopped and deleted."""
     others = [made(0, ""), made(0.1, "Failed"), made(0.2, "Invalid"), made(0.3, "Failed"), made(9, "", is_log=True)]
     assert ["Complete-3", "Failed-0.3"] == numbered([*others, *good(1, 2, 3)], 2)
 
 
 @pytest.mark.rule("backup-5.3")
-def test_what_goes_already_counts_no_more() -> None:
+def test_a_backup_that_is_being_deleted_no_longer_counts() -> None:
     assert [] == numbered([made(1, is_going=True), *good(2, 3)], 2)
 
 
@@ -88,7 +88,7 @@ def test_volume_snapshots_of_v1_6_stay_and_count_for_nothing(end: str) -> None:
 
 
 @pytest.mark.rule("backup-5.3")
-def test_by_age_what_is_older_goes() -> None:
+def test_older_backups_are_removed_by_age() -> None:
     assert ["Complete-10", "Complete-8"] == aged(good(0, 1, 8, 10), 7)
 
 
@@ -107,7 +107,7 @@ def test_the_last_good_one_stays_however_old_it_is(log: Log | None) -> None:
 
 
 @pytest.mark.rule("backup-5.3")
-def test_nothing_goes_because_nothing_new_is_saved() -> None:
+def test_old_data_is_kept_while_no_new_data_is_saved() -> None:
     assert [] == aged(good(30, 33, 36), 7)
 
 
@@ -122,8 +122,8 @@ def test_a_clock_that_was_put_back_removes_nothing() -> None:
 
 
 @pytest.mark.rule("backup-5.3")
-def test_a_failed_one_is_no_base_and_goes_by_its_own_age() -> None:
-    """In v1.6 it counts as old at any age, and is kept as the base in place of the good one."""
+def test_a_failed_backup_is_no_base_and_is_removed_by_its_own_age() -> None:
+    """In v1.6 it counts as old at any age, and is kept as the base instead of the good one."""
     backups = [made(8.5, "Failed"), made(1, "Failed"), *good(0, 8, 9)]
     assert ["Complete-9", "Failed-8.5"] == aged(backups, 7, Log(at(30), at(0)))
 
@@ -163,7 +163,7 @@ def test_by_age_the_base_of_a_log_that_is_behind_stays() -> None:
 
 
 @pytest.mark.rule("backup-5.3")
-def test_one_that_holds_changes_only_is_no_base_of_a_log() -> None:
+def test_an_incremental_backup_is_no_base_of_a_log() -> None:
     changes = [made(day, is_incremental=True) for day in (0, 8, 9)]
     expired = by_age([*changes, made(10), made(12)], 7 * DAY, TODAY, Log(at(30), at(0)))
     assert (["Complete-12", "Complete-9"], 0) == (names(expired.backups), expired.log_until)

@@ -15,7 +15,7 @@ SECOND = "nightly-2026-01-02t03-00-00"
 
 
 @pytest.mark.rule("backup-5.1")
-def test_a_backup_is_made_when_it_is_due(world: SchedulesWorld) -> None:
+def test_a_backup_is_created_when_it_is_due(world: SchedulesWorld) -> None:
     world.schedule(labels={"team": "ops"})
     assert ([], ("True", "Waiting", "the next backup is due at 2026-01-01T03:00:00Z")) == (
         world.backups(),
@@ -89,7 +89,7 @@ def test_a_schedule_reports_what_the_previous_backup_waits_for_and_continues_aft
 
 @pytest.mark.rule("backup-5.1")
 def test_a_failure_before_there_was_a_job_does_not_stop_the_schedule(world: SchedulesWorld) -> None:
-    """v1.6 waits for ever for one that was never Scheduled."""
+    """v1.6 waits forever for a backup that was never Scheduled."""
     world.set_ready(is_ready=False)
     world.schedule()
     world.pass_time(3 * HOUR)
@@ -131,7 +131,7 @@ def test_a_process_that_was_away_makes_up_for_it_once(world: SchedulesWorld, day
 
 @pytest.mark.rule("backup-5.1")
 def test_a_clock_that_is_put_back_neither_repeats_nor_waits_for_ever(world: SchedulesWorld) -> None:
-    """v1.6 makes no backup until the clock has come as far again."""
+    """v1.6 makes no backup until the clock has caught up."""
     world.clock.jump(timedelta(days=300))
     world.schedule()
     world.pass_time(3 * HOUR)
@@ -145,7 +145,7 @@ def test_a_clock_that_is_put_back_neither_repeats_nor_waits_for_ever(world: Sche
 
 
 @pytest.mark.rule("backup-5.1")
-def test_a_small_step_back_finds_what_was_made(world: SchedulesWorld) -> None:
+def test_after_a_small_step_back_the_clock_finds_the_existing_backup(world: SchedulesWorld) -> None:
     world.schedule()
     world.pass_time(3 * HOUR + 1)
     uid = world.backup(FIRST)["metadata"]["uid"]
@@ -189,7 +189,7 @@ def test_of_a_group_one_makes_a_backup_at_a_time(world: SchedulesWorld) -> None:
 
 
 @pytest.mark.rule("backup-5.1")
-def test_who_joins_a_group_waits_for_what_runs_already(world: SchedulesWorld) -> None:
+def test_a_schedule_that_joins_a_group_waits_for_its_running_backup(world: SchedulesWorld) -> None:
     group = {"tidb.pingcap.com/backup-schedule-group": "shared"}
     world.schedule("one")
     world.pass_time(3 * HOUR)
@@ -257,7 +257,7 @@ def test_an_invalid_spec_is_reported_and_applied_after_a_correction(world: Sched
 
 
 @pytest.mark.rule("backup-5.1")
-def test_what_is_wrong_besides_stops_no_backups(world: SchedulesWorld) -> None:
+def test_other_problems_stop_no_backups(world: SchedulesWorld) -> None:
     world.schedule(maxReservedTime="7d")
     said = 'spec.maxReservedTime: "7d": must be a duration such as 168h or 90m; for days, multiply by 24h'
     assert ("False", "InvalidSpec", said) == world.says("Valid")

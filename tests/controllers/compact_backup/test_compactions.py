@@ -32,7 +32,7 @@ def retries(world: BackupsWorld) -> list[int]:
 
 
 @pytest.mark.rule("backup-6")
-def test_it_gets_its_job(world: BackupsWorld) -> None:
+def test_a_compaction_gets_its_job(world: BackupsWorld) -> None:
     world.add(**SPAN)
     assert (["demo"], "Prepare") == (world.jobs(), state(world))
     assert 6 == world.job("demo")["spec"]["backoffLimit"]
@@ -53,8 +53,8 @@ def test_the_cluster_is_looked_for_in_its_own_namespace_and_waited_for(world: Ba
 
 
 @pytest.mark.rule("backup-6")
-def test_what_is_being_removed_is_not_compacted(world: BackupsWorld) -> None:
-    """v1.6 has tikv-ctl write beside what deletes."""
+def test_a_log_that_is_being_removed_is_not_compacted(world: BackupsWorld) -> None:
+    """v1.6 lets tikv-ctl write while the files are being deleted."""
     log = tree("Backup", by_br(backupMode="log"), name="log", namespace=NAMESPACE, finalizers=["a/b"])
     world.admin.create(BACKUPS, log, NAMESPACE)
     cleaning = {"backupPath": "s3://lab/full", "conditions": [{"type": "Clean", "status": "False"}]}
@@ -93,7 +93,7 @@ def test_a_span_that_the_log_never_had_has_failed_without_a_job(world: BackupsWo
 
 
 @pytest.mark.rule("backup-6")
-def test_what_can_t_be_done_has_failed_with_the_field(world: BackupsWorld) -> None:
+def test_an_impossible_compaction_fails_and_names_the_field(world: BackupsWorld) -> None:
     world.add(startTs="2026-01-02T00:00:00Z", endTs="2026-01-01T00:00:00Z")
     said = 'spec.endTs: "2026-01-01T00:00:00Z": must not be before spec.startTs, 2026-01-02T00:00:00Z'
     assert ("Failed", said) == (state(world), world.status()["message"])
@@ -101,7 +101,7 @@ def test_what_can_t_be_done_has_failed_with_the_field(world: BackupsWorld) -> No
 
 
 @pytest.mark.rule("backup-6")
-def test_what_the_pods_say_stays(world: BackupsWorld) -> None:
+def test_the_pods_results_stay(world: BackupsWorld) -> None:
     world.add(**SPAN)
     world.write(state="Running", progress="[READ_META(1/2),COMPACT_WORK(0/0)]", endTs="7")
     before = world.backup()
@@ -124,7 +124,7 @@ def test_a_job_that_has_failed_is_the_end(world: BackupsWorld) -> None:
 
 
 @pytest.mark.rule("backup-6")
-def test_what_can_t_be_made_is_tried_again_with_growing_pauses(world: BackupsWorld) -> None:
+def test_a_failed_creation_is_retried_with_growing_pauses(world: BackupsWorld) -> None:
     world.add(s3=S3 | {"secretName": "none"}, maxRetryTimes=3, **SPAN)
     said = "GetS3SecretFailed: Secret none does not exist; create it with the credentials"
     assert ("RetryFailed", said) == (state(world), world.status()["message"])
@@ -191,7 +191,7 @@ def test_a_job_of_another_is_not_waited_for_without_end(world: BackupsWorld) -> 
 
 
 @pytest.mark.rule("backup-6")
-def test_no_second_pod_begins_beside_one_whose_job_is_gone(world: BackupsWorld) -> None:
+def test_no_second_pod_starts_while_the_pod_of_a_deleted_job_runs(world: BackupsWorld) -> None:
     world.add(**SPAN)
     (pod,) = world.admin.list_page(PODS, NAMESPACE).items
     running = {"status": {"phase": "Running"}}

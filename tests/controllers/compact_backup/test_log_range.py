@@ -1,4 +1,4 @@
-"""Whether a log has what a CompactBackup asks for (backup.md 6), in every order of the moments."""
+"""Whether a log contains the span of a CompactBackup (backup.md 6), in every order of the moments."""
 
 from itertools import combinations_with_replacement, product
 

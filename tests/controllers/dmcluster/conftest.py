@@ -1,4 +1,4 @@
-"""The operator in a world of its own, driven in one thread."""
+"""The operator in its own world, driven in one thread."""
 
 from collections.abc import Iterator
 

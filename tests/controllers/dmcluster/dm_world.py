@@ -40,7 +40,7 @@ class DMWorld(OperatorWorld):
         return found
 
     def size(self, component: str) -> int:
-        """The replicas that a StatefulSet asks for."""
+        """The replicas that a StatefulSet requests."""
         return self.replicas(component, NAME)
 
     def spec_of(self, component: str) -> Json:
@@ -74,7 +74,7 @@ class DMWorld(OperatorWorld):
         return leader.name if leader else ""
 
     def lead(self, ordinal: int) -> None:
-        """Let a master lead."""
+        """Make a master the leader."""
         wanted = f"{NAME}-dm-master-{ordinal}"
         cluster = self.masters
         cluster.transfer(next(each for each in cluster.members.values() if each.name == wanted))
@@ -105,7 +105,7 @@ class DMWorld(OperatorWorld):
         self.operator = Operator(self.world, self.clock, 3, kubernetes=wrap, at=at)
 
     def run_through(self, done: Callable[[], bool], restart: Callable[[], None], within: float = 120.0) -> None:
-        """Let world and operator work until it is done, with a new process where one dies."""
+        """Run world and operator until a condition holds, with a new process after each crash."""
         end = self.clock.now() + within
         while not done():
             if self.clock.now() >= end:
@@ -117,12 +117,12 @@ class DMWorld(OperatorWorld):
 
 
 class Died(BaseException):
-    """The process ended in the middle of what it did."""
+    """The process crashed in the middle of its work."""
 
 
 @dataclass(slots=True)
 class AtWrite:
-    """Lets something happen at the n-th write: the process dies after it (`dies`), or its answer is lost."""
+    """Causes a fault at the n-th write: the process dies after it (`dies`), or its answer is lost."""
 
     transport: Transport
     number: int

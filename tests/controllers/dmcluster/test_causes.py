@@ -1,4 +1,4 @@
-"""A DMCluster that waits names what is known to keep it, in the message of Ready."""
+"""The message of Ready names the known causes of a DMCluster's wait."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_the_image_of_discovery_is_named(clock: FakeClock) -> None:
 
 
 @pytest.mark.slow
-def test_who_refuses_the_pod_of_discovery_is_named_and_goes(world: DMWorld) -> None:
+def test_names_what_refuses_the_discovery_pod_until_it_is_gone(world: DMWorld) -> None:
     allow = world.world.faults.creation_refused("pods", "*-discovery-*")
     world.apply(sample("dm"))
     message = said(world)

@@ -35,7 +35,7 @@ def test_a_lost_master_is_recorded_then_removed_with_its_volume_then_replaced(dm
 
 
 def lose_disk(dm: DMWorld, ordinal: int) -> str:
-    """A master whose volume was replaced by hand: its server starts, finds itself a member already, and ends."""
+    """A master whose volume the user replaced: its server starts, finds itself registered already, and ends."""
     pod = f"{NAME}-dm-master-{ordinal}"
     dm.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"dm-master-{pod}", NAMESPACE)
     dm.admin.delete(PODS, pod, NAMESPACE)

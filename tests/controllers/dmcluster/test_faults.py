@@ -1,7 +1,6 @@
-"""The process ends after any write, an answer is lost, a new process begins with old caches: all comes right (F1-F6).
-
-Some of the many writes are tried here, all of them by `make simulate` (workloads `dm-bring-up`, `dm-upgrade-in`).
-"""
+"""The process crashes after any write, an answer is lost, a new process begins with old caches: the cluster still
+reaches its spec (F1-F6). Some of the many writes are tested here, all of them by `make simulate` (workloads
+`dm-bring-up`, `dm-upgrade-in`)."""
 
 from collections.abc import Callable
 
@@ -18,7 +17,7 @@ FAULTS = pytest.mark.parametrize("fault", ["crash", "lost answer", "crash, then 
 
 
 def strike(world: DMWorld, number: int, fault: str) -> Callable[[], None]:
-    """Let a fault strike at a write; what brings up the next process."""
+    """Cause a fault at a write; returns the function that starts the next process."""
     world.replace_operator(lambda transport: AtWrite(transport, number, dies=fault != "lost answer"))
 
     def restart() -> None:

@@ -10,12 +10,12 @@ FIELD = "spec.master.storageSize"
 
 
 def ready(world: DMWorld) -> tuple[str, bool]:
-    """Whether Ready holds, and whether its message names the field."""
+    """True if Ready is True, and True if its message names the field."""
     condition = world.condition("Ready", NAME)
     return condition.get("status", ""), FIELD in condition.get("message", "")
 
 
-def test_one_that_was_never_valid_is_not_ready(world: DMWorld) -> None:
+def test_a_cluster_that_was_never_valid_is_not_ready(world: DMWorld) -> None:
     cluster = sample("dm")
     cluster["spec"]["master"]["storageSize"] = "many"
     world.apply(cluster)
@@ -25,7 +25,7 @@ def test_one_that_was_never_valid_is_not_ready(world: DMWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, True], ids=["same process", "new process"])
-def test_with_all_pods_gone_it_is_not_ready_until_they_are_back(dm: DMWorld, restarted: bool) -> None:
+def test_without_pods_it_is_not_ready_until_they_return(dm: DMWorld, restarted: bool) -> None:
     dm.set(master={"storageSize": "many"})
     dm.run_until(lambda: ready(dm) == ("True", True), within=10.0)
     if restarted:
@@ -37,7 +37,7 @@ def test_with_all_pods_gone_it_is_not_ready_until_they_are_back(dm: DMWorld, res
 
 
 @pytest.mark.slow
-def test_with_every_workload_gone_a_new_process_says_that_nothing_serves(dm: DMWorld) -> None:
+def test_a_new_process_reports_that_nothing_serves_without_workloads(dm: DMWorld) -> None:
     dm.set(master={"storageSize": "many"})
     dm.run_until(lambda: ready(dm) == ("True", True), within=10.0)
     for each in dm.every(STATEFUL_SETS):

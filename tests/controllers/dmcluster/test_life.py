@@ -19,7 +19,7 @@ DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
 
 
 @pytest.mark.rule("other-resources-6.7")
-def test_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) -> None:
+def test_workers_start_after_a_quorum_of_masters(world: DMWorld) -> None:
     world.apply(sample("dm"))
     world.run_until(lambda: world.exists(STATEFUL_SETS, f"{NAME}-dm-worker"))
     members = world.status("master")["members"]
@@ -39,7 +39,7 @@ def test_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) -> N
 @pytest.mark.slow
 @pytest.mark.rule("F40")
 def test_masters_that_are_more_before_they_have_begun_begin_together(world: DMWorld) -> None:
-    """None may begin until all that are wanted have asked Discovery."""
+    """No master may begin until all desired ones have asked Discovery."""
     cluster = sample("dm")
     cluster["spec"]["master"]["nodeSelector"] = {"no": "such-node"}
     world.apply(cluster)
@@ -150,7 +150,7 @@ def test_a_worker_with_a_source_leaves_when_another_is_free_to_take_it(dm: DMWor
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-6.8")
-def test_a_worker_that_has_gone_is_taken_out_of_DM_once_it_is_offline(dm: DMWorld) -> None:
+def test_a_removed_worker_is_deleted_from_dm_once_it_is_offline(dm: DMWorld) -> None:
     dm.forget()
     dm.set(worker={"replicas": 1})
     dm.run_until_ready(NAME)
@@ -218,7 +218,7 @@ def test_sub_objects_may_be_empty(world: DMWorld, field: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_optional_may_be_absent(world: DMWorld) -> None:
+def test_optional_parts_may_be_absent(world: DMWorld) -> None:
     world.apply(sample("dm") | {"spec": {"version": "v8.5.2", "master": {"replicas": 1}}})
     world.run_until_ready(NAME)
     assert [f"{NAME}-dm-master"] == [each["metadata"]["name"] for each in world.every(STATEFUL_SETS)]

@@ -24,7 +24,7 @@ def apply(dm: DMWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-6.9")
-def test_it_comes_up_and_is_restarted_with_TLS(world: DMWorld) -> None:
+def test_a_cluster_with_tls_starts_and_restarts(world: DMWorld) -> None:
     put(world, Authority(), "dm-master-cluster", "dm-worker-cluster", "dm-client")
     apply(world)
     world.run_until_ready(NAME)

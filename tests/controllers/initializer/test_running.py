@@ -1,4 +1,5 @@
-"""A TidbInitializer waits for what it needs, gets one Job, and runs again on purpose only (other-resources.md 2.2)."""
+"""A TidbInitializer waits for its dependencies, gets one Job, and runs again only on request (other-resources.md
+2.2)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,7 @@ SQL = "CREATE DATABASE shop;"
 
 
 def end(world: SimpleWorld, kind: str = "Complete", said: str = "") -> None:
-    """Have the Job end, and its pod say why."""
+    """End the Job, with a message from its pod."""
     now = world.clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
     if said:
         pod = {
@@ -40,7 +41,7 @@ def phase(world: SimpleWorld, name: str = "demo") -> str:
 
 
 @pytest.mark.rule("other-resources-2.2")
-def test_one_that_comes_before_its_cluster_is_pending_and_begins_with_it(world: SimpleWorld) -> None:
+def test_an_initializer_created_before_its_cluster_is_pending_and_starts_with_it(world: SimpleWorld) -> None:
     world.add(**SPEC, initSql=SQL)
     assert ("Pending", []) == (phase(world), world.names(JOBS))
     message = "waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.cluster.name"
@@ -74,7 +75,7 @@ def test_a_cluster_without_tidb_is_waited_for(world: SimpleWorld) -> None:
     ],
 )
 @pytest.mark.rule("other-resources-2.2")
-def test_what_the_pod_would_mount_is_waited_for(world: SimpleWorld, spec: Json, reason: str, missing: str) -> None:
+def test_waits_for_everything_that_the_pod_mounts(world: SimpleWorld, spec: Json, reason: str, missing: str) -> None:
     world.add_cluster()
     world.add(**SPEC, **spec)
     _, found, message = world.condition()
@@ -141,7 +142,7 @@ def test_the_failed_step_is_reported_and_remains(world: SimpleWorld) -> None:
 
 @pytest.mark.parametrize("deleted", ["job", "both", "nothing"])
 @pytest.mark.rule("other-resources-2.2")
-def test_what_has_ended_is_not_run_again_by_itself(world: SimpleWorld, deleted: str) -> None:
+def test_a_finished_initializer_does_not_run_again_by_itself(world: SimpleWorld, deleted: str) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
     end(world)
@@ -158,7 +159,7 @@ def test_what_has_ended_is_not_run_again_by_itself(world: SimpleWorld, deleted: 
 
 @pytest.mark.parametrize("job", ["there", "deleted"])
 @pytest.mark.rule("other-resources-2.2")
-def test_another_value_of_the_annotation_runs_it_again(world: SimpleWorld, job: str) -> None:
+def test_a_new_value_of_the_annotation_runs_it_again(world: SimpleWorld, job: str) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL, annotations={"tidb.pingcap.com/run": "1"})
     end(world)
@@ -232,7 +233,7 @@ def test_a_config_map_lost_before_the_pod_started_is_recreated(with_a_node: Simp
 
 
 @pytest.mark.rule("other-resources-2.3")
-def test_one_that_is_gone_after_the_end_is_not(world: SimpleWorld) -> None:
+def test_a_config_map_lost_after_the_end_is_not_recreated(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
     end(world)
@@ -243,7 +244,7 @@ def test_one_that_is_gone_after_the_end_is_not(world: SimpleWorld) -> None:
 
 @pytest.mark.rule("R23")
 def test_its_pod_is_found_in_a_kubernetes_before_1_27(with_a_node: SimpleWorld) -> None:
-    """Those know no labels of Jobs that begin with batch.kubernetes.io."""
+    """Older versions know no labels of Jobs that begin with batch.kubernetes.io."""
     world = with_a_node
     world.world.server.webhooks.append(_without_newer_labels)
     world.world.faults.image_missing("*:typo")
@@ -324,7 +325,7 @@ def test_a_new_process_continues_after_a_crash_at_any_write(world: SimpleWorld) 
 
 @pytest.mark.parametrize("gone", [True, False])
 @pytest.mark.rule("other-resources-2.2")
-def test_a_cluster_that_goes_changes_nothing_of_what_has_ended(world: SimpleWorld, gone: bool) -> None:
+def test_deleting_the_cluster_changes_nothing_of_a_finished_run(world: SimpleWorld, gone: bool) -> None:
     world.add_cluster()
     world.add(**SPEC)
     end(world)
@@ -335,7 +336,7 @@ def test_a_cluster_that_goes_changes_nothing_of_what_has_ended(world: SimpleWorl
     assert before == world.status()
 
 
-def test_who_refuses_its_pod_is_named(world: SimpleWorld) -> None:
+def test_names_what_refuses_its_pod(world: SimpleWorld) -> None:
     world.world.faults.creation_refused("pods")
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
@@ -368,7 +369,7 @@ def test_idle_is_free(world: SimpleWorld) -> None:
 
 
 @pytest.mark.rule("other-resources-2")
-def test_it_goes_with_all_that_was_made_for_it_and_leaves_what_the_user_made(world: SimpleWorld) -> None:
+def test_its_deletion_removes_its_objects_and_leaves_the_users(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add_secret("pw", root="secret")
     world.add(**SPEC, passwordSecret="pw")

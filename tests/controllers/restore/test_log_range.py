@@ -1,4 +1,4 @@
-"""Whether a log covers what a Restore asks for (backup.md 4.4), in every order of the moments."""
+"""Whether a log covers the moments of a Restore (backup.md 4.4), in every order of the moments."""
 
 from itertools import product
 from typing import Any
@@ -51,7 +51,7 @@ def test_each_moment_must_be_in_the_log(until: int, start: int, phase: str) -> N
 
 
 @pytest.mark.rule("backup-4.4")
-def test_all_moments_that_are_missing_are_named() -> None:
+def test_all_missing_moments_are_named() -> None:
     found = obstacles(to("100", "150"), [log()])
     assert isinstance(found, list)
     assert ["spec.pitrRestoredTs", "spec.logRestoreStartTs"] == [each.field for each in found]
@@ -78,7 +78,7 @@ def test_the_latest_moment_is_in_every_log() -> None:
     ],
 )
 @pytest.mark.rule("backup-4.4")
-def test_nothing_is_known_of_a_log_without_its_backup(other: Backup) -> None:
+def test_a_log_without_its_backup_has_an_unknown_range(other: Backup) -> None:
     assert "covered" == verdict(obstacles(to("100", "100"), [other]))
 
 

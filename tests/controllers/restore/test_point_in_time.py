@@ -24,7 +24,7 @@ def restores() -> Iterator[BackupsWorld]:
 
 
 def tikv(world: BackupsWorld, text: str, *, replicas: int = 0, cluster: str = "basic") -> None:
-    """TiKV as the other controller has made it; there are no nodes, so that pods never get Ready."""
+    """TiKV after the other controller has changed it; without nodes, its pods never become Ready."""
     name, labels = f"{cluster}-tikv", {"app": "tikv"}
     world.admin.create(CONFIG_MAPS, {"metadata": {"name": name}, "data": {"config-file": text}}, NAMESPACE)
     pod = {
@@ -46,7 +46,9 @@ def tikv(world: BackupsWorld, text: str, *, replicas: int = 0, cluster: str = "b
     ],
 )
 @pytest.mark.rule("backup-4.4")
-def test_it_waits_until_all_of_tikv_runs_so(restores: BackupsWorld, text: str, replicas: int, why: str) -> None:
+def test_waits_until_all_of_tikv_runs_with_the_setting(
+    restores: BackupsWorld, text: str, replicas: int, why: str
+) -> None:
     tikv(restores, text, replicas=replicas)
     restores.add(**PITR)
     _, reason, message = restores.condition("RetryFailed")
@@ -93,9 +95,7 @@ def join(world: BackupsWorld, name: str, host: str = "basic") -> None:
 
 
 @pytest.mark.parametrize("hosts", [("basic", "basic"), ("basic", "guest-0")])
-def test_it_waits_for_the_stores_that_joined_from_other_clusters(
-    restores: BackupsWorld, hosts: tuple[str, str]
-) -> None:
+def test_waits_for_the_stores_that_joined_from_other_clusters(restores: BackupsWorld, hosts: tuple[str, str]) -> None:
     """v1.6 switches garbage collection off for the stores of one TidbCluster of the database."""
     for number, host in enumerate(hosts):
         join(restores, f"guest-{number}", host)
@@ -122,7 +122,7 @@ def test_stores_of_a_cluster_that_the_operator_does_not_see_are_named(restores: 
     assert ["restore-demo"] == restores.jobs()
 
 
-def test_one_whose_status_is_replaced_once_it_is_complete_is_complete(restores: BackupsWorld) -> None:
+def test_a_restore_whose_status_is_replaced_after_its_completion_is_complete(restores: BackupsWorld) -> None:
     """`kubectl replace`; in v1.6 TiKV then no longer collects garbage."""
     tikv(restores, OFF)
     restores.add(**PITR)
@@ -155,7 +155,7 @@ def test_a_snapshot_or_a_start_and_not_both(restores: BackupsWorld, spec: Json, 
 
 
 @pytest.mark.rule("backup-4.3")
-def test_one_that_fails_is_pruned(restores: BackupsWorld) -> None:
+def test_a_failed_restore_is_pruned(restores: BackupsWorld) -> None:
     tikv(restores, OFF)
     restores.add(**PITR, prune="afterFailed")
     restores.say("Failed")

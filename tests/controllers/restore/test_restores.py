@@ -1,4 +1,4 @@
-"""A Restore gets one Job, says how it went, and prunes after a failure where asked to (backup.md 4.3, 4.4)."""
+"""A Restore gets one Job, reports its result, and prunes after a failure on request (backup.md 4.3, 4.4)."""
 
 from collections.abc import Iterator
 
@@ -133,7 +133,7 @@ def test_a_restore_that_completed_is_final_whatever_its_job_says(restores: Backu
     assert ("Complete", ["restore-demo"]) == (restores.phase(), restores.jobs())
 
 
-def test_after_a_failure_what_is_left_is_pruned(restores: BackupsWorld) -> None:
+def test_a_failed_restores_remains_are_pruned(restores: BackupsWorld) -> None:
     restores.add(prune="afterFailed")
     restores.end("restore-demo")
     assert ["restore-demo", "restore-demo-prune"] == sorted(restores.jobs())
@@ -156,8 +156,8 @@ def test_a_volume_restore_of_v1_6_that_has_failed_is_not_pruned(restores: Backup
     assert (before, []) == (restores.backup(), restores.jobs())
 
 
-def test_it_is_not_pruned_while_another_pod_may_restore(restores: BackupsWorld) -> None:
-    """v1.6 prunes beside it."""
+def test_no_pruning_while_another_pod_may_restore(restores: BackupsWorld) -> None:
+    """v1.6 prunes at the same time."""
     restores.add(prune="afterFailed", backoffLimit=2)
     restores.say("Failed")
     restores.run(120)
@@ -176,7 +176,7 @@ def test_reports_why_the_pruning_pod_cannot_start(restores: BackupsWorld) -> Non
 
 
 def test_a_deleted_prune_job_is_recreated(restores: BackupsWorld) -> None:
-    """v1.6 waits for ever."""
+    """v1.6 waits forever."""
     restores.add(prune="afterFailed")
     restores.end("restore-demo")
     restores.say("PruneRunning")

@@ -1,4 +1,4 @@
-"""A component that is in no file of the operator: its facts and its behaviour, and it lives like the others."""
+"""A custom component, in no file of the operator: its facts and its behaviour. It works like the others."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""One TiDB cluster in two Kubernetes, each with an operator of its own (objects.md 8)."""
+"""One TiDB cluster in two Kubernetes clusters, each with its own operator (objects.md 8)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -22,14 +22,14 @@ _BASIC_PD = {f"basic-pd-{each}.basic-pd-peer.default.svc.{NORTH}" for each in ra
 
 @pytest.fixture
 def worlds(clock: FakeClock) -> Iterator[JoinedWorlds]:
-    """Two Kubernetes whose operators fail over within half a minute."""
+    """Two Kubernetes clusters whose operators fail over within half a minute."""
     made = JoinedWorlds(clock=clock, settings=_HASTY)
     yield made
     made.stop()
 
 
 def join(worlds: JoinedWorlds, name: str = "guest", *, pd: int, tikv: int = 2) -> None:
-    """Three PDs and three stores in the north, and those that join them in the south."""
+    """Three PDs and three stores in the north, and three of each in the south that join them."""
     worlds.north.apply(across("basic", NORTH, pd=3, tikv=3, tidb=1))
     worlds.run_until_ready()
     worlds.south.apply(across(name, SOUTH, NORTH, pd=pd, tikv=tikv, tidb=1))
@@ -41,7 +41,7 @@ def join(worlds: JoinedWorlds, name: str = "guest", *, pd: int, tikv: int = 2) -
 
 
 def destroyed(world: OperatorWorld) -> list[str]:
-    """What the operator did that takes pods or data away."""
+    """The operator's actions that remove pods or data."""
     kinds = ("delete ", "patch statefulsets.apps")
     data_plane = [f"{each.method} {each.url}" for each in world.operator.dataplane.requests if each.method == "DELETE"]
     return [each for each in world.writes() if each.startswith(kinds)] + data_plane

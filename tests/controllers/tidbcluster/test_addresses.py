@@ -1,4 +1,4 @@
-"""What PD reports at an address that may be ours proves nothing (lifecycle.md 4.1, F24)."""
+"""An address in PD that may belong to this cluster proves nothing (lifecycle.md 4.1, F24)."""
 
 from collections.abc import Callable
 
@@ -44,7 +44,7 @@ def rename_member(world: OperatorWorld) -> Callable[[], None]:
 
 @pytest.fixture
 def three(world: OperatorWorld) -> OperatorWorld:
-    """`basic` with three of PD and four of TiKV."""
+    """`basic` with three PDs and four TiKVs."""
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"], cluster["spec"]["tikv"]["replicas"] = 3, 4
     world.apply(cluster)

@@ -1,4 +1,4 @@
-"""Admission webhooks change what is written, each time: no hand to fight with, and no wish of the user."""
+"""Admission webhooks change every write: that is neither a foreign edit to undo nor a change by the user."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_pod_templates_that_admission_changes_are_left_alone(world: OperatorWorl
 @pytest.mark.parametrize("webhook", ["mirror-everywhere", "variable", "toleration", "pod-label"])
 @pytest.mark.parametrize("is_silent", [True, False])
 @pytest.mark.rule("I42")
-def test_a_restart_of_the_operator_and_other_hands_restart_no_pod_whatever_a_webhook_has_made_of_it(
+def test_neither_a_restart_of_the_operator_nor_foreign_edits_restart_pods_that_a_webhook_has_changed(
     world: OperatorWorld, webhook: str, is_silent: bool
 ) -> None:
     leave = world.world.faults.webhook(webhook)
@@ -52,7 +52,7 @@ def _uids(world: OperatorWorld) -> dict[str, str]:
 
 
 @pytest.mark.rule("11.5")
-def test_a_StatefulSet_is_made_once_though_admission_changes_its_claim_templates(world: OperatorWorld) -> None:
+def test_a_statefulset_is_created_once_although_admission_changes_its_claim_templates(world: OperatorWorld) -> None:
     world.world.faults.webhook("storage-class")
     world.apply(sample("basic"))
     world.run_until_ready()
@@ -75,7 +75,7 @@ def test_a_roll_restarts_each_pod_once_though_a_webhook_leaves_in_the_middle(wor
 
 
 def _restarts(world: OperatorWorld) -> list[str]:
-    """The pods of TiKV that its StatefulSet has deleted, in order."""
+    """The TiKV pods that the StatefulSet controller has deleted, in order."""
     calls = (
         each.call for each in world.world.server.audit.recent() if each.call.user.endswith("statefulset-controller")
     )

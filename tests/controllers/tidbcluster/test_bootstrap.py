@@ -1,4 +1,4 @@
-"""PD's first start and its worst day; Discovery is the real one (objects.md 10.3, F40)."""
+"""PD's first start, and the loss of all its volumes, with the real Discovery (objects.md 10.3, F40)."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_a_tikv_that_never_started_gets_the_corrected_spec(world: OperatorWorld)
 @pytest.mark.slow
 @pytest.mark.rule("objects-7.3")
 def test_rolls_pd_before_the_first_tikv_has_started(world: OperatorWorld) -> None:
-    """Its leader is never ready then (PD v8.5.2): there are no regions to load."""
+    """Its leader never becomes ready then (PD v8.5.2): there are no regions to load."""
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 3
     cluster["spec"]["tikv"]["nodeSelector"] = {"no": "such-node"}
@@ -75,7 +75,7 @@ def test_rolls_pd_before_the_first_tikv_has_started(world: OperatorWorld) -> Non
 @pytest.mark.slow
 @pytest.mark.rule("F54", "#6405")
 def test_a_deleted_pd_leader_recovers_without_help(three: OperatorWorld) -> None:
-    """No leader hands over before; the other members elect another one."""
+    """It hands over to no member; the other members elect another leader."""
     leader, before = three.cluster()["status"]["pd"]["leader"]["name"], members(three)
     uid = three.get(PODS, leader)["metadata"]["uid"]
     three.forget()
@@ -105,7 +105,7 @@ def test_bootstraps_nothing_when_a_known_cluster_has_lost_every_volume(three: Op
 
 
 def lose_every_volume_of_pd(world: OperatorWorld) -> None:
-    """Delete the claims with the data, and the pods, which holds the claims."""
+    """Delete the claims with the data, and the pods, which keep the claims."""
     for claim in world.every(PERSISTENT_VOLUME_CLAIMS):
         if claim["metadata"]["labels"][COMPONENT] == "pd":
             world.admin.delete(PERSISTENT_VOLUME_CLAIMS, claim["metadata"]["name"], NAMESPACE)

@@ -1,4 +1,4 @@
-"""Waits name what is known to cause them, where `kubectl get tc` shows it: the message of Ready."""
+"""The message of Ready, which `kubectl get tc` shows, names the known causes of a wait."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -166,7 +166,7 @@ def test_a_roll_that_waits_for_a_pod_on_a_lost_node_names_both(world: OperatorWo
 
 
 def test_names_the_pod_of_an_older_stateful_set_that_blocks_new_ones(world: OperatorWorld) -> None:
-    """More than half of five PDs are away, and not one of them is lost."""
+    """More than half of five PDs are away, but none of them is lost."""
     world.apply(cluster({"pd": {"replicas": 5}}))
     world.run_until_ready()
     node = world.get(PODS, "basic-pd-1")["spec"]["nodeName"]
@@ -191,7 +191,7 @@ def test_names_a_cause_during_a_roll_until_it_is_gone(world: OperatorWorld) -> N
     world.run_until_ready(within=180.0)
 
 
-def test_a_new_cluster_ends_the_wait_for_it(world: OperatorWorld) -> None:
+def test_the_wait_ends_for_a_new_cluster(world: OperatorWorld) -> None:
     body = cluster({"cluster": {"name": "other"}, "pd": None})
     world.apply(body)
     assert "spec.cluster names TidbCluster default/other, which does not exist" in said(world)
@@ -255,8 +255,8 @@ def test_a_removed_hanging_member_does_not_block_requests_to_pd(world: OperatorW
     world.forget()
     world.run(300.0)
 
-    # a third of what goes to the Service meets it
+    # a third of the requests to the Service reach it
     through_service = [each.url for each in world.operator.dataplane.requests if "//basic-pd.default:" in each.url]
-    asked = {"/pd/api/v1/members", "/pd/api/v1/health", "/pd/api/v1/stores"}  # which go out together
+    asked = {"/pd/api/v1/members", "/pd/api/v1/health", "/pd/api/v1/stores"}  # which are sent together
     assert asked >= {urlsplit(url).path for url in through_service}
     assert "was removed from PD" in world.progressing

@@ -23,7 +23,7 @@ def make_class(world: OperatorWorld, name: str, provisioner: str) -> None:
 
 
 def restore_claim(world: OperatorWorld, labels: Json, size: str, **spec: Json) -> None:
-    """As a backup tool does before there is a cluster: a claim of a class that takes its time."""
+    """As a backup tool does before the cluster exists: a claim of a class whose provisioner takes its time."""
     make_class(world, "slow", "example.com/slow")
     asked = {"storageClassName": "slow", "resources": {"requests": {"storage": size}}}
     claim = {
@@ -70,7 +70,7 @@ def test_does_not_delete_a_restored_claim_that_waits_for_its_data(
     assert ("VolumeCantChange", before) == (world.reason(), uids(world))
     assert f"{_RESTORED} ({size} of storage class slow) is kept" in world.progressing
 
-    # the spec asks for what it is, and its volume comes
+    # the spec requests the claim's class, and its volume is coming
     world.change(tikv={"storageClassName": "slow", "requests": {"storage": "2Gi"}})
     world.admin.delete(STORAGE_CLASSES, "slow", "")
     make_class(world, "slow", "sandbox.local/disks")
@@ -96,7 +96,7 @@ def test_does_not_delete_a_restored_claim_that_waits_for_its_data(
 def test_recreates_a_claim_only_once_if_it_comes_out_unchanged(
     world: OperatorWorld, asked: Json, imposed: Json, told: str
 ) -> None:
-    """Where an admission webhook has its way and volumes take their time, nothing is deleted over and over."""
+    """With an admission webhook and a slow provisioner, no claim is deleted repeatedly."""
 
     def policy(resource: Resource, tree: Json, old: Json | None) -> None:
         if resource == PERSISTENT_VOLUME_CLAIMS and old is None and "tikv" in tree["metadata"]["name"]:

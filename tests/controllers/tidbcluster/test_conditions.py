@@ -1,4 +1,4 @@
-"""Ready and Progressing as functions of what was observed (lifecycle.md 2.3)."""
+"""Ready and Progressing as functions of the observation (lifecycle.md 2.3)."""
 
 from typing import Any
 
@@ -91,7 +91,7 @@ def test_the_cause_of_pending_pods_follows_the_error_in_the_spec() -> None:
     assert (False, "InvalidSpec", wrong.message) == progressing({"spec": wrong, "pd": Done()})
 
 
-def test_each_component_reports_if_it_serves() -> None:
+def test_each_component_reports_whether_it_serves() -> None:
     tc = cluster(status=status(tikv={"synced": False}))
     assert [True, False, True] == [component_ready(tc, name)[0] for name in ("pd", "tikv", "tidb")]
     assert "TiKVStoreNotUp" == component_ready(tc, "tikv")[1]

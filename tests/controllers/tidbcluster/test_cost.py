@@ -1,4 +1,4 @@
-"""What a cluster of 3/3/2 costs the API server until it is Ready, so that no later feature raises it unseen."""
+"""The requests of a cluster of 3/3/2 until it is Ready, so that no later feature raises their number unnoticed."""
 
 from collections import Counter
 
@@ -26,7 +26,7 @@ _MOST = {
     "PATCH persistentvolumeclaims": 6,
     "PATCH persistentvolumes": 6,
     "PATCH tidbclusters": 6,
-    # what was created and patched, for each moment in which something was
+    # the created and patched objects, by moment
     "POST events": 6,
 }
 

@@ -1,4 +1,4 @@
-"""From a manifest to a cluster that serves."""
+"""From a manifest to a serving cluster."""
 
 import itertools
 from collections import Counter
@@ -16,7 +16,7 @@ STORY = [
     ("True", "tidb: ", "TiDBUnhealthy"),
     ("False", "the cluster matches its spec", "Ready"),
 ]
-"""Progressing (status, beginning of the message) and the reason of Ready, one after another."""
+"""Progressing (status, beginning of the message) and the reason of Ready, in their order."""
 
 
 def told(world: OperatorWorld, name: str) -> tuple[str, str, str]:
@@ -38,7 +38,7 @@ def test_a_sample_becomes_ready_through_the_expected_conditions(world: OperatorW
 
     world.run_until(is_done)
 
-    # a component may be Ready before all members of the one that it waited for are
+    # a component may be Ready before all members of its predecessor are
     assert [each for each in STORY if each in story] == [each for each, _ in itertools.groupby(story)]
     assert {STORY[0], STORY[3]} <= set(story)
     status = world.cluster(name)["status"]
@@ -51,7 +51,7 @@ def test_a_sample_becomes_ready_through_the_expected_conditions(world: OperatorW
 @pytest.mark.parametrize("others_made_it", [False, True], ids=["ours", "made by another process"])
 @pytest.mark.rule("EXP-1")
 def test_creates_and_reads_each_object_once_while_the_cache_lags(world: OperatorWorld, others_made_it: bool) -> None:
-    """Thirty syncs in thirty seconds, in front of caches that show nothing of what they have made."""
+    """Thirty syncs in thirty seconds, with caches that show none of their writes."""
     if others_made_it:
         world.apply(sample("basic"))
         world.run(1.0)
@@ -126,7 +126,7 @@ def test_does_not_change_the_stored_spec(world: OperatorWorld) -> None:
 
 @pytest.mark.rule("2.4")
 def test_patches_only_the_status_if_there_is_no_status_subresource(clock: FakeClock) -> None:
-    """As under v1.6's definition, where every status write also moves metadata.generation."""
+    """With v1.6's definition every status write also increases metadata.generation."""
     world = OperatorWorld(clock=clock, status_subresource=False)
     world.apply(sample("basic"))
     before = world.cluster()
@@ -161,7 +161,7 @@ def test_one_seed_is_one_run() -> None:
 @pytest.mark.slow
 @pytest.mark.rule("F52", "#3852", "#4054")
 def test_every_component_is_optional(basic: OperatorWorld) -> None:
-    """Alone, or beside another cluster that has them all; what lacks a PD to talk to says what it waits for."""
+    """Alone, or with a joined cluster that has all of them; a component without a PD says what it waits for."""
     components = ("pd", "tikv", "tidb")
     subsets = [chosen for size in range(3) for chosen in itertools.combinations(components, size)]
     expected = {}

@@ -1,4 +1,4 @@
-"""Deletion is the garbage collector's; the operator keeps its hands off (lifecycle.md 1.5, I27)."""
+"""The garbage collector deletes a cluster's objects; the operator does nothing (lifecycle.md 1.5, I27)."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_creates_nothing_for_a_deleted_cluster_in_the_cache(world: OperatorWorld
 
 @pytest.mark.rule("F4")
 def test_creates_nothing_for_the_former_cluster_of_the_name(world: OperatorWorld) -> None:
-    """Deleted and made anew under its name, while the cache still shows the old one."""
+    """The cluster was deleted and recreated under its name, while the cache still shows the old one."""
     world.apply(sample("basic"))
     world.operator.look()
     cache = world.operator.caches[TIDB_CLUSTERS]

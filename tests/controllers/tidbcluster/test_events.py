@@ -1,4 +1,4 @@
-"""Which events bring which TidbCluster back (lifecycle.md 1.1)."""
+"""Which events enqueue which TidbCluster (lifecycle.md 1.1)."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -44,7 +44,7 @@ class Clusters:
 
 
 class Keys:
-    """What was enqueued, and with which priorities."""
+    """The enqueued keys, with their priorities."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -76,7 +76,7 @@ def test_a_change_of_an_owned_object_enqueues_its_cluster(keys: Keys) -> None:
     handler.on_add(owned, False)
     handler.on_update(owned, owned)  # a resync
     handler.on_update(owned, made("sts", "2", ownerReferences=[OWNER]))
-    handler.on_update(owned, made("sts", "3"))  # it was ours
+    handler.on_update(owned, made("sts", "3"))  # it was owned by the cluster
     handler.on_delete(DeletedFinalStateUnknown("ns/sts", owned))
     handler.on_delete(DeletedFinalStateUnknown("ns/sts", None))
     assert ["ns/basic"] * 4 == keys.all
@@ -125,7 +125,7 @@ def test_an_added_or_deleted_pod_enqueues_its_cluster(keys: Keys) -> None:
     handler = events.of_pods(Clusters(), keys.add)
     handler.on_add(pod(), False)
     handler.on_delete(pod())
-    handler.on_add(pod(labels={"app.kubernetes.io/instance": "basic"}), False)  # not managed by us
+    handler.on_add(pod(labels={"app.kubernetes.io/instance": "basic"}), False)  # not managed by this operator
     handler.on_add(pod(labels=LABELS | {"app.kubernetes.io/instance": "nobody"}), False)
     assert ["ns/basic"] * 2 == keys.all
 

@@ -1,4 +1,5 @@
-"""Losing members, whole and in a world: what is replaced, what is not, and what is said (lifecycle.md 9, 16.4)."""
+"""Losses of members in a whole world: which are replaced, which are not, and what the status says (lifecycle.md 9,
+16.4)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,11 +26,11 @@ NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index
 
 
 def cluster(pd: int = 3, tikv: int = 3, tidb: int = 2, most: int = 3) -> Json:
-    """`basic`, with as many members."""
+    """`basic`, with this many members."""
     body = sample("basic")
     for component, replicas in (("pd", pd), ("tikv", tikv), ("tidb", tidb)):
         body["spec"][component] |= {"replicas": replicas, "maxFailoverCount": most}
-    # PD gives a store up after a minute instead of half an hour
+    # PD reports a store as Down after a minute instead of half an hour
     body["spec"]["pd"]["config"] = '[schedule]\nmax-store-down-time = "1m"\n'
     return body
 
@@ -82,7 +83,7 @@ def deletions(world: OperatorWorld) -> list[str]:
 
 
 def members(world: OperatorWorld) -> list[str]:
-    """What PD itself lists."""
+    """The members that PD itself lists."""
     pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
     assert pd is not None
     return sorted(member.name for member in pd.members.values())
@@ -224,7 +225,8 @@ def test_neither_writes_nor_reads_while_substitutes_serve(world: OperatorWorld) 
 
 @pytest.mark.rule("lifecycle-9.1")
 def test_one_witness_does_not_prove_a_loss(world: OperatorWorld) -> None:
-    """The processes stand still, their pods stay Ready; other pods are not Ready, their processes serve."""
+    """The processes stand still, their pods stay Ready; the processes of other pods serve, although their pods are not
+    Ready."""
     world.world.faults.pod_hang(f"{NAMESPACE}/basic-pd-2")
     world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-1")
     world.world.faults.pod_unready(f"{NAMESPACE}/basic-tikv-1")
@@ -337,7 +339,7 @@ def test_replaces_a_pod_whose_volume_a_client_deletes_during_its_restart(world: 
 def test_replaces_a_pod_on_a_lost_machine_during_a_roll_although_the_operator_restarts(
     world: OperatorWorld, component: str
 ) -> None:
-    """What the pod does is unknown, so the roll leaves it to failover."""
+    """The state of the pod's process is unknown, so the roll leaves the pod to failover."""
     pod = f"basic-{component}-1"
     world.world.faults.node_gone(node_of(world, pod))
     world.change(**{component: {"annotations": {"a": "b"}}})
@@ -401,7 +403,7 @@ def test_no_more_than_the_limit_is_replaced(clock: FakeClock) -> None:
 
 
 def lose_a_store(world: OperatorWorld) -> None:
-    """The node of basic-tikv-1 is gone until its substitute serves, and for as long as the test wants."""
+    """The node of basic-tikv-1 is gone until its substitute serves, and afterwards as long as the test needs."""
     world.world.faults.node_gone(node_of(world, "basic-tikv-1"))
     world.run_until(lambda: said(world, "tikv")[0] == "TiKVFailedOver", 5 * PERIOD)
 
@@ -442,7 +444,7 @@ def test_replaces_a_lost_store_in_time_although_the_condition_shows_a_refusal(wo
 
 @pytest.mark.rule("F31", "#1582")
 def test_tiflash_does_not_trigger_failover_of_tikv(world: OperatorWorld) -> None:
-    """One store is TiFlash by its label, another one by its address; the TiKV pod beside them is ill, too."""
+    """One store is TiFlash by its label, another one by its address; the TiKV pod beside them is not Ready, either."""
     world.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     world.register_store("basic-tikv-2.basic-tikv-peer.default.svc:3930", {"engine": "tiflash"})
     world.register_store("basic-tiflash-0.basic-tiflash-peer.default.svc:3930", {})

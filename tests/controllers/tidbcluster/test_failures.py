@@ -96,7 +96,7 @@ def test_retries_a_silent_pd_with_growing_delays(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("R31")
-def test_a_silent_pd_hardly_delays_a_new_cluster_beside_it(basic: OperatorWorld) -> None:
+def test_a_silent_pd_hardly_delays_a_new_second_cluster(basic: OperatorWorld) -> None:
     alone = _comes_up(basic, "alone")
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
@@ -157,7 +157,7 @@ def test_drops_members_missing_from_the_newest_answer_and_keeps_the_times_of_the
 
 
 def members(world: OperatorWorld) -> dict[str, str | None]:
-    """Who is in the status of PD, TiKV and TiDB, and since when it has been as it is."""
+    """The members in the status of PD, TiKV and TiDB, and the time of their last change."""
     status = world.cluster()["status"]
     found = status["pd"]["members"] | status["tikv"]["stores"] | status["tidb"]["members"]
     return {name: each.get("lastTransitionTime") for name, each in found.items()}

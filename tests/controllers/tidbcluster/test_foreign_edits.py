@@ -53,7 +53,7 @@ def wide(clock: FakeClock) -> Iterator[OperatorWorld]:
 
 
 def edit_stateful_set(world: OperatorWorld, component: str, edit: Edit) -> None:
-    """What `kubectl edit` does."""
+    """Edit as `kubectl edit` does."""
     body = world.get(STATEFUL_SETS, f"basic-{component}")
     edit(body["spec"])
     world.admin.replace(STATEFUL_SETS, f"basic-{component}", NAMESPACE, body)
@@ -70,7 +70,7 @@ def spec_of(world: OperatorWorld, component: str) -> Json:
 
 
 def run_watched(world: OperatorWorld, component: str, until: Callable[[], bool], within: float = 300.0) -> None:
-    """Let time pass; at no time may two pods of the component be away."""
+    """Let time pass; two pods of the component must never be away at once."""
 
     def watched() -> bool:
         pods = [pod for pod in world.every(PODS) if pod["metadata"]["name"].startswith(f"basic-{component}-")]
@@ -87,7 +87,7 @@ def _is_ready(pod: Json) -> bool:
 
 
 def is_half_way(world: OperatorWorld, component: str) -> bool:
-    """Whether all pods are Ready, and some of them restarted."""
+    """True if all pods are Ready, and some of them restarted."""
     body = world.get(STATEFUL_SETS, f"basic-{component}")
     status, spec = body["status"], body["spec"]
     updated: int = status.get("updatedReplicas", 0)
@@ -104,14 +104,16 @@ def test_reverts_a_foreign_edit_without_restarting_a_pod(wide: OperatorWorld, co
         wide.run(20.0)
         assert before == (uids(wide, component), spec_of(wide, component))
         assert (True, "Done") == (wide.is_ready(), wide.reason())
-    assert len(EDITS) - 2 == len(wide.events("ForeignEdit"))  # a partition that restarts fewer is raised in passing
+    assert len(EDITS) - 2 == len(
+        wide.events("ForeignEdit")
+    )  # a partition that would restart fewer pods is raised as well
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("which", ["image", "variable", "partition", "a high partition", "OnDelete"])
 @pytest.mark.rule("I42")
 def test_reverts_a_foreign_edit_during_a_roll(wide: OperatorWorld, component: str, which: str) -> None:
-    """Kubernetes has begun to restart what the partition had reached; nothing else is, and all comes right."""
+    """Kubernetes has begun to restart the pods above the partition; no other pod restarts, and the cluster recovers."""
     slowly = {"metadata": {"annotations": {f"tidb.pingcap.com/{component}-min-ready-seconds": "5"}}}
     wide.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, slowly)
     wide.change(**{component: {"annotations": {"roll": "1"}}})

@@ -40,7 +40,7 @@ MARKED = {PVC_DEFER_DELETING: "2026-01-01T00:00:00Z"}
 
 
 def ids(world: OperatorWorld) -> tuple[str, str, str]:
-    """Of the cluster, of the first member, of the first store."""
+    """The ids of the cluster, of the first member and of the first store."""
     status = world.cluster()["status"]
     (member,), (store,) = status["pd"]["members"].values(), status["tikv"]["stores"].values()
     return status["clusterID"], member["id"], store["id"]
@@ -283,7 +283,7 @@ def pod_uid(world: OperatorWorld) -> str:
 
 @pytest.mark.slow
 @pytest.mark.rule("I38")
-def test_recreates_a_pod_whose_claim_is_gone_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
+def test_recreates_a_pod_whose_claim_was_deleted_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
     former = basic.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)["metadata"]["uid"]
     lost = lose_the_claim(basic, away)
     basic.run_until(lambda: not basic.exists(PODS, "basic-tikv-0"))
@@ -386,7 +386,7 @@ def test_deletes_a_left_behind_claim_without_labels(basic: OperatorWorld) -> Non
 @pytest.mark.slow
 @pytest.mark.rule("F5")
 def test_keeps_the_claim_of_an_ordinal_that_the_stateful_set_includes_again(basic: OperatorWorld, away: Away) -> None:
-    """Replicas were raised by hand, the cache does not show it yet, and the pod can't be made."""
+    """The user raised the replicas, the cache does not show it yet, and the pod can't be created."""
     claim = leave_behind(basic)
     away.full = True
     basic.operator.caches[STATEFUL_SETS].blind = True

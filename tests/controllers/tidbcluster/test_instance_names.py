@@ -298,7 +298,7 @@ def test_a_running_cluster_missing_from_the_cache_keeps_its_name(world: Operator
 def test_of_two_running_clusters_the_older_continues_and_neither_takes_the_others_pods(
     world: OperatorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As v1.6 has left them behind; one of them has grown meanwhile."""
+    """As v1.6 has left them; one of them has grown meanwhile."""
     with monkeypatch.context() as v1_6:
         v1_6.setattr(stages, "instance_taken", lambda _: None)
         world.apply(cluster("a", "web"))

@@ -17,7 +17,7 @@ def refused(world: OperatorWorld) -> str:
 
 
 def told(world: OperatorWorld) -> list[int]:
-    """How often each validation event was recorded."""
+    """The number of times that each validation event was recorded."""
     return [event["count"] for event in world.events("FailedValidation")]
 
 
@@ -254,7 +254,7 @@ def test_reads_workloads_of_a_version_without_notes_by_the_present_spec(
 
 
 def ready(world: OperatorWorld, field: str) -> tuple[str, bool]:
-    """Whether Ready holds, and whether its message names a field."""
+    """True if Ready is True, and True if its message names a field."""
     condition = world.condition("Ready")
     return condition["status"], field in condition["message"]
 

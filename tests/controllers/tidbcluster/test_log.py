@@ -56,12 +56,12 @@ class Story:
         self._capture = capture
 
     def begin(self) -> None:
-        """Forget the log, and what was written."""
+        """Forget the log and the writes."""
         self._capture.entries.clear()
         self.world.forget()
 
     def lines(self, *levels: str) -> list[dict[str, Any]]:
-        """What the operator logged, by default without what -v=4 adds; what Discovery says is its own."""
+        """The operator's log, by default without -v=4, and without Discovery's lines."""
         kept = levels or ("info", "warning", "error", "critical")
         own = [e for e in self._capture.entries if "key" in e and e["event"] not in OF_DISCOVERY]
         return [dict(e) for e in own if e["log_level"] in kept]
@@ -89,7 +89,7 @@ class Story:
         return [_line_of(request.method, request.url) for request in self.world.operator.dataplane.writes()]
 
     def sentences(self) -> str:
-        """All statuses that were written, as one text."""
+        """All written statuses as one text."""
         calls = (entry.call for entry in self.world.world.server.audit.recent())
         bodies = (call.request.body or b"" for call in calls if call.subresource == "status")
         return b"\n".join(bodies).decode()
@@ -103,7 +103,7 @@ class Story:
             ]
         asked = {what for _, what in REQUESTS}
         assert self.asked() == [line["event"] for line in self.lines() if line["event"] in asked]
-        # a sentence is a detail of a condition: what was over before its turn came is in no status
+        # a sentence is a detail of a condition: an event that ended before its stage ran is in no status
         ended, sentences = self.told("wait ended"), self.sentences()
         brief = {line["stage"] for line in ended if line["seconds"] < DETAILS_EVERY}
         for line in self.lines():
@@ -116,7 +116,7 @@ class Story:
         assert set() == {line["event"] for line in self.lines()} - known
 
     def check_waits(self) -> None:
-        """What has begun has ended, with its duration."""
+        """Every beginning has an end, with its duration."""
         begun = [line["stage"] for line in self.lines() if line["event"] in STATUS_LINES]
         ended = [line["stage"] for line in self.lines() if line["event"] in ("wait ended", "no longer refused")]
         assert set(begun) == set(ended)

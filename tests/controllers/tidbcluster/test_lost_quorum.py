@@ -21,7 +21,7 @@ def test_the_documented_steps_rebuild_pd_around_the_data_of_tikv(world: Operator
     stores = {store["podName"]: number for number, store in before["tikv"]["stores"].items()}
     claims = uids(world, "tikv-basic-tikv-")
 
-    # 1 to 3: the operator is stopped, and what is left of PD is gone
+    # 1 to 3: the operator is stopped, and PD's remaining objects are deleted
     for pod in PD_PODS:
         world.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"pd-{pod}", NAMESPACE)
         world.admin.delete(PODS, pod, NAMESPACE)

@@ -2,7 +2,8 @@
 lifecycle.md F11).
 
 Each of eight mistakes is made in one component in steady state, in another one in the middle of a roll, and in all of
-them by `make simulate` (family `mistake`). None costs more than one pod at a time, and none needs a hand on a pod.
+them by `make simulate` (family `mistake`). None costs more than one pod at a time, and no pod needs to be deleted by
+hand.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.slow
 REPLICAS = {"pd": 3, "tikv": 3, "tidb": 2}
 MISSING = "v0.0.0-missing"
 WITHIN = 600.0
-"""Virtual seconds from the correction to a cluster that is Ready and has nothing left to do."""
+"""Virtual seconds from the correction to a cluster that is Ready and has no work left."""
 
 _NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
 _AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_NOWHERE]}}}
@@ -39,12 +40,12 @@ MISTAKES: Mapping[str, Mapping[str, Any]] = {
 
 
 def spec_of(component: str, mistake: Mapping[str, Any]) -> Json:
-    """A part of the spec with the mistake in it."""
+    """A part of the spec with the mistake."""
     return {component: dict(mistake)} if mistake else {"tlsCluster": {"enabled": True}}
 
 
 def undone(component: str, mistake: Mapping[str, Any], good: Json) -> Json:
-    """What takes the mistake out again."""
+    """The correction of the mistake."""
     if not mistake:
         return {"tlsCluster": None}
     return {component: {field: good[component].get(field) for field in mistake} | _without_cpu(mistake)}
@@ -55,7 +56,7 @@ def _without_cpu(mistake: Mapping[str, Any]) -> Json:
 
 
 def run_watched(world: OperatorWorld, component: str, until: Any, within: float) -> None:
-    """Let time pass until a condition holds; at no time may two pods of the component be down (I10)."""
+    """Let time pass until a condition holds; two pods of the component must never be down at once (I10)."""
 
     def watched() -> bool:
         down = [name for name, ready in readiness(world, component).items() if not ready]
@@ -66,7 +67,7 @@ def run_watched(world: OperatorWorld, component: str, until: Any, within: float)
 
 
 def readiness(world: OperatorWorld, component: str) -> dict[str, bool]:
-    """Whether each pod that there should be is Ready."""
+    """True if every desired pod is Ready."""
     found = {f"basic-{component}-{ordinal}": False for ordinal in range(REPLICAS[component])}
     for pod in world.every(PODS):
         conditions = (pod.get("status") or {}).get("conditions") or ()
@@ -77,7 +78,7 @@ def readiness(world: OperatorWorld, component: str) -> dict[str, bool]:
 
 
 def one_is_updated(world: OperatorWorld, component: str) -> bool:
-    """Whether a roll is half-way."""
+    """True if a roll is half-way."""
     status = world.get(STATEFUL_SETS, f"basic-{component}")["status"]
     return bool(status["currentRevision"] != status["updateRevision"] and status.get("updatedReplicas"))
 
@@ -141,7 +142,7 @@ def test_accepts_the_removal_of_an_unprovisionable_volume_before_a_pod_has_run(
 @pytest.mark.parametrize("component", REPLICAS)
 @pytest.mark.rule("R23", "R26")
 def test_corrects_an_unprovisionable_volume_together_with_another_one(world: OperatorWorld, component: str) -> None:
-    """Kubernetes does nothing more for pods that a StatefulSet finds without one of its volumes."""
+    """The StatefulSet controller does nothing more for pods that lack one of its volumes."""
     cluster = sample("basic")
     cluster["spec"][component] |= {"replicas": 3, "storageVolumes": [_VOLUME]}
     world.apply(cluster)

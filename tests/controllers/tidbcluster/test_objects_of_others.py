@@ -1,4 +1,5 @@
-"""Objects with our names or labels that others own: named, left alone, and not asked for again and again (F4)."""
+"""Foreign objects with our names or labels: the operator names them, leaves them alone, and does not keep requesting
+them (F4)."""
 
 import msgspec
 import pytest
@@ -49,7 +50,7 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "rival", "controller":
 
 
 def in_place() -> Json:
-    """A cluster whose ConfigMaps have names that one can know beforehand."""
+    """A cluster whose ConfigMaps have predictable names."""
     cluster = sample("basic")
     cluster["spec"]["configUpdateStrategy"] = "InPlace"
     return cluster
@@ -65,7 +66,7 @@ def create(world: OperatorWorld, resource: Resource, name: str, body: Json, *, l
 
 
 def creations(world: OperatorWorld, resource: Resource, name: str) -> int:
-    """How often the operator has tried to create an object."""
+    """The number of times that the operator has tried to create an object."""
     calls = (entry.call for entry in world.world.server.audit.recent())
     bodies = [
         msgspec.json.decode(call.request.body or b"{}")
@@ -254,7 +255,7 @@ def test_a_recreated_cluster_adopts_orphans(basic: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.rule("F4")
 def test_waits_for_the_deletion_of_a_former_clusters_objects(basic: OperatorWorld) -> None:
-    """Kubernetes deletes in the background what the TidbCluster before has owned."""
+    """Kubernetes deletes the objects of the previous TidbCluster in the background."""
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     basic.apply(sample("basic"))
     basic.run_until_ready(within=120.0)
@@ -354,7 +355,7 @@ def test_names_a_value_that_another_controller_insists_on_and_stops_rewriting_it
     for _ in range(300):
         world.admin.patch(resource, name, NAMESPACE, theirs)
         world.run(1.0)
-    # at once three times, then once a minute; what is labelled after a pod goes along
+    # three times at once, then once a minute, together with objects that are labelled after a pod
     assert len([each for each in world.writes() if resource.plural in each and name in each]) <= 8
     assert len([each for each in world.writes() if "/status" in each]) <= 8
     assert ("Contested", True) == (world.reason(), world.is_ready())

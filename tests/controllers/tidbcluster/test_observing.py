@@ -29,7 +29,7 @@ class Observer:
         )
 
     def look(self) -> list[str]:
-        """What it would write now; whatever it does, no object changes."""
+        """The planned writes now; none of them changes an object."""
         self.planned.clear()
         self.world.world.settle()
         before = self.world.world.server.storage.version

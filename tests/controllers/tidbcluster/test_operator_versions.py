@@ -35,7 +35,7 @@ TEMPLATES: Mapping[str, Change] = {
     "volume": lambda template: template["spec"]["volumes"].append({"name": "new", "emptyDir": {}}),
     "sidecar": lambda template: template["spec"]["containers"].insert(0, {"name": "new", "image": "busybox:1"}),
 }
-"""What another version may add, however the cluster is written."""
+"""Additions that another version may make, however the cluster is written."""
 
 ALTERED: Mapping[str, Change] = {
     "default": lambda template: main_container(template).update(securityContext={"privileged": True}),
@@ -43,18 +43,18 @@ ALTERED: Mapping[str, Change] = {
     "order": lambda template: main_container(template)["ports"].reverse(),
     "command": lambda template: main_container(template).update(command=["/bin/sh", "-x"]),
 }
-"""What it may change or leave out."""
+"""Parts that it may change or omit."""
 
 
 class Version:
-    """Lets the operator be another version."""
+    """Run another version of the operator."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
         self._first = {name: components.workload(name) for name in workload_names()}
 
     def becomes(self, world: OperatorWorld, template: Change, config: str = "", script: str = "") -> None:
-        """A new process that makes every template, configuration and start script otherwise."""
+        """A new process that makes every template, configuration and start script differently."""
         for name, honest in self._first.items():
 
             def stateful_set(tc: TidbCluster, config_map: str, honest: Workload = honest) -> Json:
@@ -99,17 +99,17 @@ def uids(world: OperatorWorld, component: str = "") -> dict[str, str]:
 
 
 def workload_writes(world: OperatorWorld) -> list[str]:
-    """What was written to StatefulSets and ConfigMaps."""
+    """The writes to StatefulSets and ConfigMaps."""
     return [each for each in world.writes() if " statefulsets.apps " in each or " configmaps " in each]
 
 
 def contents(taken: Left) -> dict[str, Json]:
-    """What the StatefulSets ask for and the ConfigMaps hold, whatever is noted beside it."""
+    """The requested state of the StatefulSets and the data of the ConfigMaps, without notes."""
     return {name: found.get("data") or found["spec"] for name, found in taken.objects().items()}
 
 
 def restarted(world: OperatorWorld, before: Mapping[str, str]) -> set[str]:
-    """The components some pods of which were made anew."""
+    """The components with recreated pods."""
     now = uids(world)
     return {name.split("-")[1] for name, uid in before.items() if now.get(name) != uid}
 
@@ -190,7 +190,7 @@ def test_any_version_takes_over_a_cluster_of_v1_6(recording: str, version: Versi
     version.becomes(world, everything, script="# more\n")
     world.run(45.0)
     world.stop()
-    # each is written once, with notes on what it was made for
+    # each is written once, with notes on its inputs
     assert sorted(set(workload_writes(world))) == sorted(workload_writes(world))
     assert (made_by_v16, pods) == (contents(taken), taken.pods())
 

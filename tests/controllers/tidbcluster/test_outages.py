@@ -1,4 +1,4 @@
-"""What conditions, events and metrics say while something is out of service: within a minute, and no longer."""
+"""What conditions, events and metrics report during an outage: within a minute, and no longer than it lasts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def pending(component: str, *ordinals: int) -> Callable[[OperatorWorld], Heal]:
 
 
 def cut(target: str) -> Callable[[OperatorWorld], Heal]:
-    """The operator reaches no such pod, which is Ready all the same."""
+    """The operator reaches no such pod, although it is Ready."""
     return lambda world: world.world.faults.network_cut(f"{PODS_OF}{target}")
 
 
@@ -218,7 +218,7 @@ def of_metric(world: OperatorWorld, name: str) -> dict[str, float]:
 
 
 def unavailable(world: OperatorWorld) -> set[tuple[str, str]]:
-    """What the metrics call out of service, and for which reason."""
+    """The components that the metrics report as out of service, and the reasons."""
     samples = [each for family in _registry(world).collect() for each in family.samples]
     found = (each.labels for each in samples if each.name == "tidb_operator_cluster_unavailable")
     return {(labels["component"], labels["reason"]) for labels in found}

@@ -27,7 +27,7 @@ def pd(world: OperatorWorld) -> PdCluster:
 
 
 def held(world: OperatorWorld) -> str:
-    """What the Secret holds."""
+    """The contents of the Secret."""
     return base64.b64decode(world.get(SECRETS, "basic-init")["data"]["root"]).decode()
 
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def ratio(world: OperatorWorld, cluster: str = "basic") -> object:
-    """What TiKV's pods are to run with."""
+    """The desired configuration of TiKV's pods."""
     volumes = world.get(STATEFUL_SETS, f"{cluster}-tikv")["spec"]["template"]["spec"]["volumes"]
     name = next(each["configMap"]["name"] for each in volumes if "configMap" in each)
     tables = toml.loads(world.get(CONFIG_MAPS, name)["data"]["config-file"])
@@ -99,7 +99,7 @@ def test_a_restore_into_another_cluster_restarts_nothing(basic: OperatorWorld, b
 
 @pytest.mark.rule("backup-4.4")
 def test_a_restore_of_another_namespace_restarts_tikv_only_by_consent(basic: OperatorWorld) -> None:
-    """Whatever its status says: its author can write that."""
+    """Regardless of its status, which its author can write."""
     basic.change(configUpdateStrategy="RollingUpdate")
     basic.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
     br = {"cluster": "basic", "clusterNamespace": NAMESPACE}
@@ -116,7 +116,7 @@ def test_a_restore_of_another_namespace_restarts_tikv_only_by_consent(basic: Ope
 
 @pytest.mark.rule("backup-4.4")
 def test_an_invalid_restore_restarts_nothing(basic: OperatorWorld) -> None:
-    """v1.6 sets the override before it looks, and leaves it on."""
+    """v1.6 sets the override before it checks, and leaves it on."""
     body = tree("Restore", by_br(restoreMode="pitr"), name="back", namespace=NAMESPACE)
     basic.admin.create(RESTORES, body, NAMESPACE)
     basic.run(60)

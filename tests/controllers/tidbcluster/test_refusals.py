@@ -1,4 +1,4 @@
-"""What this version does not do: it says so, names the field, and keeps the rest in order."""
+"""Unsupported requests: the operator says so, names the field, and continues with everything else."""
 
 import pytest
 

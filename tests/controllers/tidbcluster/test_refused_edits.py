@@ -24,7 +24,7 @@ _REFUSED = {
     "image": (STATEFUL_SETS, _IMAGE, {"version": _IMAGE}),
     "configuration": (CONFIG_MAPS, "warn", {"config": {"log": {"level": "warn"}}}),
 }
-"""What a policy refuses: the resource, the text in it, and the edit that brings that in."""
+"""A refusal by a policy: the resource, the text in it, and the edit that adds this text."""
 
 
 @pytest.fixture(name="world")
@@ -42,7 +42,7 @@ def _world() -> Iterator[OperatorWorld]:
 
 
 def refuse(world: OperatorWorld, resource: Resource, text: str) -> Callable[[], None]:
-    """Have a policy refuse objects with a text in them; returns what ends that."""
+    """Let a policy refuse objects that contain a text; returns the function that ends it."""
 
     def policy(of: Resource, tree: Json, _: Json | None) -> None:
         if of == resource and text in str(tree.get("spec") or tree.get("data")):
@@ -151,7 +151,7 @@ def test_resumes_ddl_when_the_service_of_an_upgrade_is_refused(world: OperatorWo
     assert not [key for key in world.cluster()["metadata"].get("annotations") or {} if "smooth-upgrade" in key]
 
 
-def test_retries_a_refused_write_with_growing_delays_that_hold_up_nothing_else(
+def test_retries_a_refused_write_with_growing_delays_that_delay_nothing_else(
     world: OperatorWorld,
 ) -> None:
     refuse(world, STATEFUL_SETS, _IMAGE)

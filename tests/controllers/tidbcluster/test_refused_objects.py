@@ -1,4 +1,4 @@
-"""What the API server refuses of a cluster becomes a condition that names the field: no crash, no hot loop."""
+"""If the API server refuses an object of a cluster, a condition names the field: no crash, no hot loop."""
 
 from typing import Any
 

@@ -53,7 +53,7 @@ def test_keeps_observing_the_status_of_a_removed_component(basic: OperatorWorld,
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.1")
-def test_other_components_are_maintained_beside_a_removed_one(basic: OperatorWorld) -> None:
+def test_other_components_are_maintained_while_one_is_removed_from_the_spec(basic: OperatorWorld) -> None:
     basic.change(tidb=None, tikv={"replicas": 2})
     basic.run_until(lambda: len(basic.cluster()["status"]["tikv"]["stores"]) == 2)
     assert "ComponentRemoved" == basic.reason()
@@ -62,7 +62,7 @@ def test_other_components_are_maintained_beside_a_removed_one(basic: OperatorWor
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.1")
 def test_restarts_no_pod_for_a_change_made_together_with_a_removal(basic: OperatorWorld) -> None:
-    """Which of both was meant is the user's to say."""
+    """Only the user knows which of both was meant."""
     spec, before = basic.cluster()["spec"], pods(basic)
     basic.change(tikv=None, pd={"config": {"log": {"level": "warn"}}})
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")

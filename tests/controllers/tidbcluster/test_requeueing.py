@@ -28,14 +28,14 @@ def five_members(world: OperatorWorld) -> None:
 
 
 def requeues(world: OperatorWorld) -> int:
-    """How many writes have set nothing but the annotation."""
+    """The number of writes that have set only the annotation."""
     calls = (entry.call for entry in world.world.server.audit.recent())
     ours = (call for call in calls if call.user == OPERATOR and call.is_write)
     return sum(REQUEUED_AT in (call.request.body or b"").decode() for call in ours)
 
 
 def test_pods_refused_by_a_quota_exist_within_five_minutes_of_its_end(world: OperatorWorld) -> None:
-    """By itself Kubernetes tries after 655 s, and after 1,310."""
+    """Kubernetes alone retries after 655 s, and after 1,310 s."""
     allow = world.world.faults.creation_refused("pods", "basic-tikv-*")
     world.apply(sample("basic"))
     world.run(700.0)
@@ -101,7 +101,7 @@ def test_a_requeue_changes_no_template_although_a_webhook_changes_each_write(wor
 
 
 def test_reports_refused_pods_although_the_requeue_is_refused_too(world: OperatorWorld) -> None:
-    """As a policy on pods does that is applied to what makes them, too."""
+    """As with a policy on pods that also applies to their controllers."""
     five_members(world)
     world.world.faults.creation_refused("pods", "basic-pd-4")
     world.admin.delete(PODS, "basic-pd-4", NAMESPACE)

@@ -9,7 +9,7 @@ from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 
 def leave_a_claim_behind(world: OperatorWorld, name: str, **annotations: str) -> None:
-    """As a member that was removed earlier leaves it."""
+    """The claim that a removed member has left."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claim = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
     world.admin.create(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE)
@@ -143,7 +143,7 @@ def test_waits_for_a_terminating_claim(basic: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.4")
 def test_a_pod_gets_the_claim_of_its_registered_member_back(basic: OperatorWorld) -> None:
-    """As after replicas were lowered by hand: store and claim are still there."""
+    """As after a manual decrease of the replicas: store and claim still exist."""
     basic.change(tikv={"replicas": 2})
     basic.run_until_ready()
     basic.admin.patch(STATEFUL_SETS, "basic-tikv", NAMESPACE, {"spec": {"replicas": 1}})

@@ -49,7 +49,7 @@ def ready_with(world: OperatorWorld, component: str, replicas: int) -> OperatorW
     cluster["spec"][component]["replicas"] = replicas
     world.apply(cluster)
     world.run_until_ready()
-    # what is Ready at once may still be looked at again
+    # a cluster that is Ready at once may still be reconciled again
     world.run(1.0)
     world.forget()
     return world
@@ -146,7 +146,7 @@ def test_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.rule("I8")
 def test_removes_a_joining_pd_pod_only_together_with_its_member(basic: OperatorWorld) -> None:
-    """The member of a pod that is gone would be half of a quorum of two, for ever."""
+    """The member of a deleted pod would be half of a quorum of two, forever."""
     for tenths in range(1, 12):
         basic.change(pd={"replicas": 2})
         basic.run(tenths / 10)

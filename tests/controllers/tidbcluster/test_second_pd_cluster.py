@@ -1,4 +1,4 @@
-"""No second PD cluster begins beside the data of the first one (F40, R01)."""
+"""PD never bootstraps a second cluster while data of the first one exists (F40, R01)."""
 
 from typing import Any
 

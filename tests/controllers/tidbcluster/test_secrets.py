@@ -1,4 +1,4 @@
-"""What is secret stays secret: no log line, event, condition or ConfigMap repeats it."""
+"""No log line, event, condition or ConfigMap repeats the content of a Secret."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A container of the user's that cannot start keeps a pod Pending; the server beside it serves (sandbox/kubelet)."""
+"""A user's container that cannot start keeps a pod Pending; the server beside it serves (sandbox/kubelet)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a roll leaves alone while the data plane does not answer (docs/rules/silence.md)."""
+"""Pods that a roll leaves alone while the data plane does not answer (docs/rules/silence.md)."""
 
 from collections.abc import Iterator
 
@@ -97,7 +97,7 @@ def test_moves_only_one_crashing_pd_to_an_image_that_no_registry_has(wide: Opera
 
 @pytest.fixture
 def single(clock: FakeClock) -> Iterator[OperatorWorld]:
-    """One PD, one TiKV, one TiDB, Ready."""
+    """A Ready cluster of one PD, one TiKV and one TiDB."""
     made = OperatorWorld(clock=clock)
     made.apply(sample("basic"))
     made.run_until_ready()

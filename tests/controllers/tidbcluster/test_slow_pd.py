@@ -1,4 +1,4 @@
-"""A PD that takes seconds for each answer: what is asked in a reconcile, and how long stores take to leave (R31)."""
+"""A PD that takes seconds for each answer: the requests of a reconcile, and the duration of a scale-in (R31)."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -20,7 +20,7 @@ MOST = {0.0: 10.0, 4.0: 120.0, 10.0: 250.0}
 
 
 class Writes:
-    """When StatefulSets were written."""
+    """The times of writes to StatefulSets."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -74,7 +74,7 @@ def test_detects_planted_stages_that_do_not_share_answers(clock: FakeClock, monk
 
 
 def _questions(world: OperatorWorld) -> list[Counter[str]]:
-    """What is read of PD in each reconcile from now on, by question."""
+    """The reads from PD in each future reconcile, by request."""
     found: list[Counter[str]] = []
     requests = world.operator.dataplane.requests
     (controller,) = [each for each in world.operator.controllers if each.sync is world.operator.sync]
@@ -125,7 +125,7 @@ def test_stages_share_answers_and_only_evidence_is_read_again(clock: FakeClock) 
 
 
 def _asked_aside(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch, lookup: str) -> list[tuple[float, int]]:
-    """The seconds and requests that each search for a member beside the Service takes from now on."""
+    """The seconds and requests of each future search for a member beside the Service."""
     found: list[tuple[float, int]] = []
     honest, requests = getattr(api_clients, lookup), world.operator.dataplane.requests
 
@@ -161,7 +161,7 @@ def test_hanging_members_cost_the_time_of_two_requests(
         world.world.data_plane.hang(NAMESPACE, f"{name}-{component}-{ordinal}")
     world.run(30.0)
     assert aside
-    # each is asked one question within a second: the first alone, then the others side by side
+    # each gets one request within a second: the first alone, then the others in parallel
     assert 2.0 >= max(seconds for seconds, _ in aside)
     assert 7 >= max(requests for _, requests in aside)
     world.stop()

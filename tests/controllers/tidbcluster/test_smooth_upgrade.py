@@ -10,7 +10,7 @@ ANNOTATION = "tidb.pingcap.com/smooth-upgrade-"
 
 
 def annotations(world: OperatorWorld) -> dict[str, str]:
-    """What is written down about it."""
+    """The recorded annotations of the pause."""
     found = world.cluster()["metadata"].get("annotations") or {}
     return {key.removeprefix(ANNOTATION): value for key, value in found.items() if key.startswith(ANNOTATION)}
 
@@ -82,7 +82,7 @@ def test_resumes_ddl_although_the_operator_restarts_at_any_moment(world: Operato
 @pytest.mark.slow
 @pytest.mark.rule("I39")
 def test_resumes_ddl_although_a_client_replaces_the_cluster_meanwhile(basic: OperatorWorld) -> None:
-    """As `kubectl replace` does, and Argo CD with `Replace=true`."""
+    """As with `kubectl replace`, and with Argo CD's `Replace=true`."""
     basic.change(tidb={"version": "v8.5.9"})
     basic.run_until(lambda: "started-at" in annotations(basic))
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": None}})

@@ -45,7 +45,7 @@ def captures(world: OperatorWorld) -> Json:
 
 
 def tables(world: OperatorWorld) -> dict[str, int]:
-    """How many tables each capture that is registered replicates, by pod."""
+    """The number of tables of each registered capture, by pod."""
     pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
     assert pd is not None
     book = Book(pd.etcd, world.clock.now())
@@ -64,7 +64,7 @@ def message(world: OperatorWorld) -> str:
 
 
 def asked(world: OperatorWorld) -> list[str]:
-    """What captures were asked to do, in order, each once in a row."""
+    """The requests to captures, in order, without repetitions in a row."""
     calls = [f"{each.method} {each.url.rpartition('/v1/')[2]}" for each in world.operator.dataplane.writes()]
     return [each for before, each in zip(["", *calls], calls, strict=False) if each != before]
 

@@ -38,7 +38,7 @@ def pd_of(world: OperatorWorld) -> PdCluster:
 
 
 def add_table(world: OperatorWorld, replicas: int) -> None:
-    """What TiDB makes of ALTER TABLE ... SET TIFLASH REPLICA."""
+    """The placement rule that ALTER TABLE ... SET TIFLASH REPLICA creates."""
     world.world.faults.tiflash_replicas(f"{NAMESPACE}/basic", replicas)
 
 
@@ -49,7 +49,7 @@ def stores(world: OperatorWorld) -> dict[str, str]:
 
 
 def settle(world: OperatorWorld, within: float = 180.0) -> None:
-    """Let the operator notice the change that was just made, and come to its end."""
+    """Let the operator notice the last change, and finish its work."""
     world.run_until(lambda: world.reason() != "Done", within=30.0)
     world.run_until_ready(within=within)
     world.run(5.0)

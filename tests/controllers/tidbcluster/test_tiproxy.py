@@ -72,7 +72,7 @@ def test_a_closing_proxy_is_not_healthy(basic: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-5.7")
 def test_a_proxy_is_healthy_while_there_is_no_tidb_server(basic: OperatorWorld) -> None:
-    """TiProxy v1.3 answers 502 while it knows no TiDB that is healthy: then it is not what is to be waited for."""
+    """TiProxy v1.3 answers 502 while it knows no healthy TiDB: a roll must not wait for it then."""
     basic.change(tidb={"replicas": 0})
     basic.run_until(lambda: not basic.exists(PODS, "basic-tidb-0"))
     basic.run(30.0)
@@ -168,7 +168,7 @@ def test_tiproxy_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld)
 )
 @pytest.mark.rule("lifecycle-9.3")
 def test_asks_the_api_over_tls(world: OperatorWorld, tidb: Json, layout: str) -> None:
-    """With TLS for clients, and without a layout, it shows a certificate that names TiDB alone."""
+    """With TLS for clients, and without a layout, it presents a certificate for TiDB's name only."""
     tls = TlsWorld(world)
     tls.put_all()
     tls.put("tiproxy")

@@ -66,7 +66,7 @@ class TlsWorld:
         self.world.apply(cluster)
 
     def jump_to(self, day: float) -> None:
-        """Let the time of day be some days after the beginning."""
+        """Move the time of day this many days past the beginning."""
         self.world.clock.jump(TODAY + day * _DAY - self.world.clock.wall())
 
     def assert_refused(self, said: str) -> None:
@@ -84,7 +84,7 @@ class TlsWorld:
         return {each["image"] for each in containers if each["name"] in _COMPONENTS}
 
     def counts(self) -> tuple[int, int, int]:
-        """How many healthy members PD has, how many stores are Up, how many servers of TiDB are healthy."""
+        """The numbers of healthy PD members, Up stores and healthy TiDB servers."""
         status = self.world.cluster()["status"]
         healthy = [each["health"] for each in status["pd"]["members"].values()]
         up = [each["state"] == "Up" for each in status["tikv"]["stores"].values()]
@@ -291,7 +291,7 @@ def test_the_expiry_metric_is_per_secret(tls: TlsWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
 def test_uses_renewed_certificates_without_a_restart(ready: TlsWorld) -> None:
-    """Of the servers as well as of the operator's own clients: all the old ones have expired."""
+    """The certificates of the servers and of the operator's own clients: all the old ones have expired."""
     before = {pod["metadata"]["uid"] for pod in ready.world.every(PODS)}
     ready.put_all(ends=TODAY + 800 * _DAY)
     ready.world.run(400.0)
@@ -441,7 +441,7 @@ _OF_CLUSTER = tuple(map(secret_name, _COMPONENTS))
 )
 @pytest.mark.rule("objects-9.1")
 def test_restarts_no_pod_for_tls_before_all_secrets_are_valid(tls: TlsWorld, wish: Json, missing: str) -> None:
-    """One member of each: what several do not allow would be refused for that."""
+    """One member of each component: the change would be refused with several."""
     tls.world.apply(sample("basic"))
     tls.world.run_until_ready()
     tls.put_all()

@@ -1,4 +1,4 @@
-"""TLS of Pump, which goes by other names, and of PD's microservices, which show PD's certificate (objects.md 9.1)."""
+"""TLS of Pump, which has other names, and of PD's microservices, which use PD's certificate (objects.md 9.1)."""
 
 from collections.abc import Iterable
 

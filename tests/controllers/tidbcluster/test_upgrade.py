@@ -38,7 +38,7 @@ def status(world: OperatorWorld, component: str) -> Json:
 
 
 def image(world: OperatorWorld, component: str) -> str:
-    """What the pods of a component are to run."""
+    """The desired image of a component's pods."""
     found: str = world.get(STATEFUL_SETS, f"basic-{component}")["spec"]["template"]["spec"]["containers"][-1]["image"]
     return found
 
@@ -48,7 +48,7 @@ def message(world: OperatorWorld) -> str:
 
 
 def says(world: OperatorWorld, text: str) -> Callable[[], bool]:
-    """Whether the operator says that it waits for this."""
+    """True if the operator reports this wait."""
     return lambda: text in message(world)
 
 
@@ -70,7 +70,7 @@ def config_map_in_use(world: OperatorWorld, component: str) -> str:
 
 
 def times_made(world: OperatorWorld, pod: str) -> int:
-    """How often the StatefulSet controller says that it has created a pod."""
+    """The number of pod creations that the StatefulSet controller reports."""
     said = [each for each in world.every(EVENTS) if each["message"].startswith(f"create Pod {pod} in StatefulSet")]
     return sum(each["count"] for each in said)
 
@@ -95,7 +95,7 @@ def store(world: OperatorWorld, ordinal: int) -> Json:
 
 
 def marks(world: OperatorWorld) -> list[str]:
-    """What evictions leave on pods and in the status."""
+    """The traces of evictions on pods and in the status."""
     ours = ("evictLeaderBeginTime", "tidb.pingcap.com/tikv-evict-leader-end-at")
     pods = [name for pod in world.every(PODS) for name in pod["metadata"].get("annotations") or {} if name in ours]
     return pods + [
@@ -122,7 +122,8 @@ _THESE = {"pd": "its members", "tikv": "the TiKV stores"}
 
 
 def see_no_more_than(world: OperatorWorld, write: str) -> Callable[[], None]:
-    """Let the operator see a write of its own, and nothing that others make of it; returns what ends that."""
+    """Show the operator its own write, but no reaction of other controllers to it; returns the function that ends
+    this."""
     seen = world.operator.caches[STATEFUL_SETS]
     while write not in world.writes():
         world.world.settle()
@@ -157,7 +158,7 @@ class Watch:
 
 
 def finish(world: OperatorWorld, within: float = 60.0) -> list[str]:
-    """Let the operator work until all is done; which pods were replaced, in order."""
+    """Run the operator until it is idle; returns the replaced pods, in order."""
     watch = Watch(world)
     begun = world.clock.now()
     world.run_until(
@@ -172,7 +173,7 @@ def finish(world: OperatorWorld, within: float = 60.0) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.2", "I15")
 def test_an_upgrade_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWorld) -> None:
-    wide.run(5.0)  # what is measured is the roll, not the end of the bring-up
+    wide.run(5.0)  # this measures the roll, not the end of the bring-up
     begun = wide.clock.now()
     wide.change(version="v8.5.9")
     replaced = finish(wide)
@@ -186,7 +187,7 @@ def test_an_upgrade_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWor
     for component in COMPONENTS:
         assert wide.replicas(component) == strategy(wide, component)["rollingUpdate"]["partition"]
     assert (set(), []) == (evicting(wide), marks(wide))
-    # who leads PD moves once, to the first that was restarted
+    # PD's leadership moves once, to the first restarted member
     moves = [call.url for call in wide.operator.dataplane.writes() if "/leader/transfer/" in call.url]
     assert len(moves) <= 1
     assert all(url.endswith("basic-pd-2") for url in moves)
@@ -201,7 +202,7 @@ def test_an_upgrade_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWor
     [
         ({"tikv": {"replicas": 4}}, "tikv-1 tikv-0 tidb-1 tidb-0"),
         ({"version": "v8.6.0"}, "pd-2 pd-1 pd-0 tikv-2 tikv-1 tikv-0 tidb-1 tidb-0"),
-        # what was not reached is not touched
+        # pods that the roll has not reached stay untouched
         ({"version": "v8.5.2"}, "pd-2 pd-1 pd-0 tikv-2"),
     ],
     ids=["scale out", "another version", "back"],
@@ -405,7 +406,7 @@ def test_a_recreated_pod_does_not_take_a_new_version_early(wide: OperatorWorld) 
 @pytest.mark.slow
 @pytest.mark.rule("F9", "#784", "#830")
 def test_restarts_no_pod_before_the_revision_of_the_new_template_is_known(wide: OperatorWorld) -> None:
-    """Until the StatefulSet controller has named it, every pod looks as if it ran the newest revision."""
+    """Until the StatefulSet controller has named it, every pod seems to run the newest revision."""
     before = uids(wide)
     wide.change(pd={"annotations": {"a": "b"}})
     show = see_no_more_than(wide, "patch statefulsets.apps basic-pd")
@@ -641,7 +642,7 @@ def test_keeps_leaders_away_until_the_pod_serves_again(wide: OperatorWorld) -> N
 
 
 def serves_anew(pod: Json | None, before: str) -> bool:
-    """Whether a pod is another one than before, and Ready."""
+    """True if a pod is new and Ready."""
     if pod is None or pod["metadata"]["uid"] == before:
         return False
     conditions = pod["status"].get("conditions") or ()
@@ -898,7 +899,7 @@ def test_keeps_an_eviction_while_pd_reports_no_stores(wide: OperatorWorld) -> No
 
 @pytest.mark.slow
 @pytest.mark.rule("I16")
-def test_a_component_that_cannot_begin_its_roll_holds_up_its_successors(basic: OperatorWorld) -> None:
+def test_a_component_that_cannot_begin_its_roll_delays_its_successors(basic: OperatorWorld) -> None:
     allow = basic.world.faults.creation_refused("configmaps", "basic-pd-*")
     basic.change(version="v8.5.9", pd={"config": {"log": {"level": "warn"}}})
     basic.run(60.0)

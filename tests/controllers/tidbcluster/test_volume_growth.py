@@ -159,7 +159,7 @@ def test_a_resume_with_new_replicas_starts_all_pods_with_data_and_then_scales(th
     three.run_until(lambda: three.reason() == "Suspended")
     three.change(suspendAction=None, tikv={"replicas": 4})
     three.run_until_ready()
-    # it was made with three
+    # it was created with three
     assert [4] == three.asked_replicas("tikv")
 
 
@@ -195,7 +195,7 @@ def test_reports_a_class_that_forbids_growth_and_continues_when_it_allows_it(bas
 
 
 def refuse_to_grow(world: OperatorWorld) -> None:
-    """The volumes are a driver's that does not make them larger."""
+    """The volumes belong to a driver that does not expand them."""
     standard = world.admin.get(STORAGE_CLASSES, "standard", "").decode()
     world.admin.delete(STORAGE_CLASSES, "standard", "")
     kept = {field: standard[field] for field in ("apiVersion", "kind", "volumeBindingMode", "allowVolumeExpansion")}
@@ -236,7 +236,7 @@ def test_reports_the_cause_that_keeps_a_volume_from_growing(basic: OperatorWorld
 
 
 def call_infeasible(world: OperatorWorld, claim: str, size: str = "2Gi") -> None:
-    """What Kubernetes notes when the storage driver says that a volume can't be as large as that (KEP-1790)."""
+    """Kubernetes' status of a claim whose volume the storage driver cannot expand so far (KEP-1790)."""
     said = {
         "allocatedResources": {"storage": size},
         "allocatedResourceStatuses": {"storage": "ControllerResizeInfeasible"},
@@ -375,7 +375,8 @@ def template_class(world: OperatorWorld, name: str = "basic-tikv") -> str | None
 
 
 def driver_says(world: OperatorWorld, claim: str, status: str) -> None:
-    """What Kubernetes and the storage driver report of a claim that is to get the class `fast`; empty: that it has."""
+    """The status that Kubernetes and the storage driver report for a claim that requests the class `fast`; empty: it
+    has it."""
     target = {"targetVolumeAttributesClassName": "fast", "status": status} if status else None
     news = {"status": {"modifyVolumeStatus": target}}
     world.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, news, subresource="status")

@@ -1,4 +1,4 @@
-"""Volumes that can't become what the spec wants are made anew, when the user lets them (lifecycle.md 10.4)."""
+"""Volumes that can't become what the spec requests are replaced, if the user allows it (lifecycle.md 10.4)."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def pods(world: OperatorWorld, component: str) -> dict[str, str]:
 
 
 def stores_up(world: OperatorWorld) -> int:
-    """How many stores PD calls Up."""
+    """The number of stores that PD reports as Up."""
     pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
     assert pd is not None
     return sum(pd.stores.state_name(store, world.clock.now()) == "Up" for store in pd.stores.all())
@@ -162,7 +162,7 @@ def test_replaces_no_volume_while_admission_makes_new_ones_like_the_old(three: O
     three.world.server.webhooks.append(policy)
     before = uids(claims(three, "tikv"))
     three.change(tikv={"storageClassName": "fast"})
-    # its claim, before it has a volume, comes out no better either
+    # its claim, before it has a volume, is no better when recreated
     three.run_until(lambda: "new volumes come out no better" in three.progressing, 120.0)
     three.run(300.0)
     assert (before, 3) == (uids(claims(three, "tikv")), three.replicas("tikv"))

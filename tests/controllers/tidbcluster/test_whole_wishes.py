@@ -26,7 +26,7 @@ _WISHES = {"tikv": (5, 1)}
 
 
 def with_pods(component: str, replicas: int) -> Json:
-    """The home of a component, with so many pods of it; TiDB writes binlogs where there is Pump."""
+    """The cluster of a component with this many pods of it; TiDB writes binlogs if there is a Pump."""
     home = home_of(component)
     cluster = CLUSTERS[home.cluster]()
     listed = cluster["spec"][home.part]

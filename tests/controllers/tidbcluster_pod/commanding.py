@@ -24,11 +24,11 @@ class Commanded(OperatorWorld):
         return {key.removeprefix(PREFIX) for key in found if "evict" in key or "transfer" in key}
 
     def uid(self, pod: str) -> str:
-        """Which pod it is; empty while there is none."""
+        """The UID of a pod; empty while it does not exist."""
         return str(self.get(PODS, pod)["metadata"]["uid"]) if self.exists(PODS, pod) else ""
 
     def is_back(self, pod: str, before: str) -> bool:
-        """Whether a pod has been made anew, and is Ready."""
+        """True if a pod has been recreated, and is Ready."""
         return self.uid(pod) not in ("", before) and pod in self.ready()
 
     def ready(self, component: str = "") -> set[str]:
@@ -68,7 +68,7 @@ class Commanded(OperatorWorld):
         return list(dict.fromkeys(reason for reason in found if not reason.startswith("Successful")))
 
     def deletions(self) -> list[str]:
-        """What the operator deleted since `forget`."""
+        """The operator's deletions since `forget`."""
         return [write.removeprefix("delete ") for write in self.writes() if write.startswith("delete")]
 
     def asked_of_pd(self) -> list[str]:

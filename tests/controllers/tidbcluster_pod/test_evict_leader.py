@@ -36,7 +36,7 @@ def test_a_pod_is_restarted_without_leaders_which_return_when_it_is_ready(world:
 
 @pytest.mark.parametrize("command", ["evict_leader", "evict_leader_for_resize"])
 @pytest.mark.rule("lifecycle-13")
-def test_leaders_stay_away_until_the_annotation_goes(world: Commanded, command: str) -> None:
+def test_leaders_stay_away_until_the_annotation_is_removed(world: Commanded, command: str) -> None:
     world.tell(POD, **{command: "none"})
     world.run_until(lambda: world.store(POD).leader_count == 0)
     created = world.get(PODS, POD)["metadata"]["creationTimestamp"]
@@ -133,7 +133,7 @@ def test_pods_that_are_to_be_restarted_take_turns(world: Commanded) -> None:
 
 
 @pytest.mark.rule("lifecycle-13")
-def test_nothing_is_evicted_while_another_store_is_not_up(world: Commanded) -> None:
+def test_no_eviction_begins_while_another_store_is_not_up(world: Commanded) -> None:
     world.world.data_plane.hang(NAMESPACE, "basic-tikv-3")
     world.run_until(lambda: world.store("basic-tikv-3").state_name != "Up", within=120.0)
     world.tell(POD, evict_leader="delete-pod")
@@ -178,7 +178,7 @@ def test_a_rolling_restart_and_a_command_never_take_two_pods_at_a_time(world: Co
 
 
 @pytest.mark.rule("lifecycle-16")
-def test_2_the_entry_of_a_pod_that_was_scaled_in_goes(world: Commanded) -> None:
+def test_2_the_entry_of_a_pod_that_was_scaled_in_is_removed(world: Commanded) -> None:
     world.tell("basic-tikv-3", evict_leader="none")
     world.run_until(lambda: bool(world.evicting))
     world.change(tikv={"replicas": 3})
@@ -209,7 +209,7 @@ def test_pods_of_a_cluster_that_is_paused_or_not_valid_are_left_alone(world: Com
 
 
 @pytest.mark.rule("I7")
-def test_nothing_is_done_while_pd_answers_for_another_cluster(world: Commanded) -> None:
+def test_does_nothing_while_pd_answers_for_another_cluster(world: Commanded) -> None:
     foreign = Fault(Trouble.ANSWER, "*/basic-pd-*", path="/pd/api/v1/cluster", status=200, body=b'{"id": 42}')
     heal = world.world.faults.network_fault(foreign)
     world.tell(POD, evict_leader="delete-pod")
@@ -236,7 +236,7 @@ def test_the_only_store_is_restarted_without_an_eviction(clock: FakeClock) -> No
 
 
 @pytest.mark.rule("R07")
-def test_a_pod_that_was_made_anew_unseen_is_not_deleted(world: Commanded) -> None:
+def test_a_pod_that_was_recreated_unseen_is_not_deleted(world: Commanded) -> None:
     thaw = world.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     world.tell(POD, evict_leader="delete-pod")
     world.run_until(lambda: bool(world.evicting))

@@ -1,4 +1,4 @@
-"""`replace-volume`: what a pod holds is given up first, then its volumes are made anew (lifecycle.md 13)."""
+"""`replace-volume`: the pod's member or store leaves first, then its volumes are replaced (lifecycle.md 13)."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def replaced(world: Commanded, pod: str, *claims: str) -> None:
-    """Have the volumes of a pod replaced, and see that each is another one."""
+    """Replace the volumes of a pod, and check that each is a new one."""
     uid, before = world.uid(pod), [world.claim(claim) for claim in claims]
     world.tell(pod, replace_volume="true")
     world.run_until(lambda: world.is_back(pod, uid), within=600.0)
@@ -90,7 +90,7 @@ def test_a_store_whose_data_does_not_fit_on_the_others_stays(world: Commanded) -
 
 @pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims"])
 @pytest.mark.rule("R22")
-def test_what_refuses_a_step_is_named_until_it_allows_it(world: Commanded, resource: str) -> None:
+def test_names_the_obstacle_to_a_step_until_it_is_gone(world: Commanded, resource: str) -> None:
     """Nothing else shows it: an event is gone after an hour, and everything that the spec requests serves."""
     pod, uid = "basic-tikv-1", world.uid("basic-tikv-1")
     why = 'admission webhook "policy.example.com" denied the request'
@@ -150,7 +150,7 @@ def test_no_member_leaves_for_a_new_volume_while_another_pod_is_not_ready(world:
 
 
 @pytest.mark.rule("lifecycle-13")
-def test_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
+def test_a_store_that_pd_no_longer_knows_counts_as_gone(world: Commanded) -> None:
     pod = "basic-tikv-1"
     store, uid = world.store(pod), world.uid(pod)
     world.tell(pod, replace_volume="true")
@@ -166,7 +166,7 @@ def test_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
 
 
 @pytest.mark.rule("lifecycle-13", "I31")
-def test_a_pod_that_was_made_anew_after_its_store_left_gets_its_volume(world: Commanded) -> None:
+def test_a_pod_that_was_recreated_after_its_store_left_gets_its_volume(world: Commanded) -> None:
     """It no longer has a store to be labelled with; its claim shows which one it had."""
     pod = "basic-tikv-1"
     store, claim = world.store(pod), world.claim(f"tikv-{pod}")
@@ -182,7 +182,7 @@ def test_a_pod_that_was_made_anew_after_its_store_left_gets_its_volume(world: Co
 
 
 @pytest.mark.rule("lifecycle-13")
-def test_another_value_than_true_replaces_nothing(world: Commanded) -> None:
+def test_a_value_other_than_true_replaces_nothing(world: Commanded) -> None:
     world.tell("basic-tikv-1", replace_volume="yes")
     world.run(40.0)
     assert ([], ["UnknownCommand"], []) == (world.asked_of_pd(), world.reasons(), world.deletions())

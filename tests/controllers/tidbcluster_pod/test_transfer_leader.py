@@ -82,7 +82,7 @@ def test_no_pd_is_restarted_while_another_one_is_ill(world: Commanded) -> None:
 
 @pytest.mark.parametrize("time", ["2020-01-01T00:00:00Z", "soon"])
 @pytest.mark.rule("lifecycle-13")
-def test_a_transfer_whose_time_is_over_is_not_made(world: Commanded, time: str) -> None:
+def test_an_expired_transfer_does_not_happen(world: Commanded, time: str) -> None:
     pod = leader(world)
     world.tell(pod, pd_transfer_leader="none", pd_evict_leader_expiration_time=time)
     world.run_until(lambda: not world.told(pod))

@@ -1,4 +1,4 @@
-"""The operator in a world of its own, with the cluster `basic`."""
+"""The operator in its own world, with the cluster `basic`."""
 
 from collections.abc import Iterator
 from dataclasses import replace

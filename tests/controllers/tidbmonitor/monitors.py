@@ -56,14 +56,14 @@ class Monitors:
         return found.get("status", ""), found.get("reason", ""), found.get("message", "")
 
     def is_ready(self, name: str = "basic") -> bool:
-        """Whether its Ready condition is True."""
+        """True if its Ready condition is True."""
         return self.condition("Ready", name)[0] == "True"
 
     def run_until_ready(self, name: str = "basic", within: float = 120.0) -> None:
-        """Let world and operator work until the monitor is Ready."""
+        """Run world and operator until the monitor is Ready."""
         self.world.run_until(lambda: self.is_ready(name), within)
 
     def resync(self) -> None:
-        """As the informer of monitors does from time to time."""
+        """As the informer of monitors does at a resync."""
         self.world.operator.caches[TIDB_MONITORS].resync()
         self.world.operator.work()

@@ -41,7 +41,7 @@ def test_without_grafana_none_is_named(beside_basic: Monitors) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-3.8")
-def test_what_is_known_is_written_again_only_before_it_is_forgotten(beside_basic: Monitors) -> None:
+def test_a_known_address_is_renewed_only_before_it_expires(beside_basic: Monitors) -> None:
     beside_basic.create(monitor())
     beside_basic.run_until_ready()
     written = [etcd(beside_basic).keys[key].modified for key in KEYS]

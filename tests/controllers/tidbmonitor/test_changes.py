@@ -68,7 +68,7 @@ def test_shards_come_and_go_and_claims_stay(monitors: Monitors) -> None:
 def test_a_pod_that_a_mistake_broke_restarts_once_after_the_correction(
     monitors: Monitors, wrong: Json, at_first: bool
 ) -> None:
-    """Kubernetes waits for it to be Ready, for ever, as pods are started in order."""
+    """Kubernetes waits forever for it to be Ready, since it starts pods in order."""
     world = monitors.world
     world.world.faults.image_missing("*:typo")
     spec: Json = {"replicas": 2, "persistent": True, "storage": "1Gi"}
@@ -236,7 +236,7 @@ def test_another_size_is_reported_and_added_or_removed_volumes_are_refused(monit
 
 
 @pytest.mark.rule("other-resources-3.9")
-def test_the_volume_of_an_older_deployment_goes_over(monitors: Monitors) -> None:
+def test_the_volume_of_an_older_deployment_is_taken_over(monitors: Monitors) -> None:
     world = monitors.world
     monitors.create(monitor(clusters=[{"name": "none-yet"}], persistent=True, storage="1Gi"))
     world.run(2.0)

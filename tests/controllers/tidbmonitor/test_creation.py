@@ -17,7 +17,7 @@ from tests.controllers.tidbmonitor.monitors import Monitors, monitor
 
 
 @pytest.mark.rule("other-resources-3.2")
-def test_it_comes_up_beside_its_cluster(beside_basic: Monitors) -> None:
+def test_a_monitor_starts_at_the_same_time_as_its_cluster(beside_basic: Monitors) -> None:
     monitors = beside_basic
     monitors.create(monitor())
     monitors.run_until_ready()

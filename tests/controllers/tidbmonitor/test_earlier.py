@@ -1,4 +1,4 @@
-"""What a monitor of v1.6 has of clusters in other namespaces is read from what v1.6 made."""
+"""The references of a v1.6 monitor into other namespaces are read from v1.6's objects."""
 
 import json
 

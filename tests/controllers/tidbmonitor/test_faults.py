@@ -88,7 +88,7 @@ def replace_operator(world: OperatorWorld, fail: Callable[[Request], None], time
 
 
 def run_on(world: OperatorWorld, condition: Callable[[], bool]) -> int:
-    """Let them work until a condition holds; how many processes died over that, each after its first write."""
+    """Run them until a condition holds; returns how many processes died meanwhile, each after its first write."""
     deaths = 0
     while True:
         try:
@@ -116,7 +116,7 @@ def state(world: OperatorWorld) -> Json:
 
 
 def life(world: OperatorWorld, run: Callable[[Callable[[], bool]], object]) -> list[Json]:
-    """Create, change, delete; what there was at the end of each."""
+    """Create, change, delete; returns the objects after each step."""
     monitors, seen = Monitors(world), []
 
     def settled(name: str, there: bool) -> bool:
@@ -168,7 +168,7 @@ def test_new_processes_continue_after_crashes_at_each_write(paused: OperatorWorl
 
 @pytest.mark.slow
 @pytest.mark.rule("F1")
-def test_writes_whose_answers_are_lost_are_not_made_twice(paused: OperatorWorld, undisturbed: list[Json]) -> None:
+def test_writes_whose_answers_are_lost_are_not_repeated(paused: OperatorWorld, undisturbed: list[Json]) -> None:
     replace_operator(paused, lose, 1000)
     left = [10]
 
@@ -186,7 +186,7 @@ def test_writes_whose_answers_are_lost_are_not_made_twice(paused: OperatorWorld,
 
 @pytest.mark.parametrize("resource", [STATEFUL_SETS, CONFIG_MAPS, SECRETS, SERVICES, TIDB_MONITORS], ids=str)
 @pytest.mark.rule("F1")
-def test_what_a_cache_does_not_show_is_not_made_twice(
+def test_an_object_missing_from_the_cache_is_not_created_twice(
     paused: OperatorWorld, undisturbed: list[Json], resource: Resource
 ) -> None:
     monitors = Monitors(paused)
@@ -218,7 +218,7 @@ class Refusing:
         return self._transport.stream(request, idle_timeout)
 
 
-def test_a_deleted_monitor_that_cannot_be_cleaned_up_says_why_and_goes_when_it_can(paused: OperatorWorld) -> None:
+def test_a_deleted_monitor_that_cannot_be_cleaned_up_reports_why_and_goes_when_it_can(paused: OperatorWorld) -> None:
     made: list[Refusing] = []
 
     def refusing(transport: Transport) -> Refusing:

@@ -1,4 +1,4 @@
-"""Which clusters are monitored, and what is said of those that are not there (other-resources.md 3.2, 3.5, 3.7)."""
+"""The monitored clusters, and the reports about missing ones (other-resources.md 3.2, 3.5, 3.7)."""
 
 import base64
 from typing import Any
@@ -73,7 +73,7 @@ def test_a_cluster_that_is_missing_keeps_no_other_from_being_monitored(monitors:
 
 
 @pytest.mark.rule("other-resources-3.2")
-def test_what_monitors_a_cluster_stays_when_that_is_deleted(monitors: Monitors) -> None:
+def test_the_monitor_stays_when_its_cluster_is_deleted(monitors: Monitors) -> None:
     monitors.create(monitor())
     monitors.run_until_ready()
     before = configuration(monitors)
@@ -105,7 +105,7 @@ def test_clusters_are_selected_by_label_as_they_come_and_go(monitors: Monitors) 
 
 
 def named(monitors: Monitors, variable: str = "TIDB_CLUSTER_NAME") -> str:
-    """By which cluster rules and dashboards are called."""
+    """The cluster that gives rules and dashboards their names."""
     pod = monitors.world.get(STATEFUL_SETS, "basic-monitor")["spec"]["template"]["spec"]
     env = {each["name"]: each.get("value", "") for container in pod["initContainers"] for each in container["env"]}
     return str(env[variable])
@@ -248,7 +248,7 @@ def test_a_mistake_is_reported_once_with_its_field_and_nothing_is_created(monito
 
 
 def elsewhere(world: OperatorWorld) -> None:
-    """A cluster of a namespace of its own."""
+    """A cluster in its own namespace."""
     world.admin.create(NAMESPACES, {"metadata": {"name": "tidb-cluster"}})
     body = other("advanced")
     world.admin.create(TIDB_CLUSTERS, body | {"spec": body["spec"] | {"paused": True}}, "tidb-cluster")
