@@ -1,4 +1,4 @@
-"""The worlds, each booted once; the operator is a process of its own in every test.
+"""The worlds, each booted once; the operator is a separate process in every test.
 
 They end with the last test of the package, not with the session: even an idle control plane costs CPU.
 """
@@ -21,10 +21,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.fixture(scope="package")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A real control plane with our RBAC; skips where it was not built.
-
-    One of its own: the nodes of two suites on one control plane would fight for the pods.
-    """
+    """A real control plane with our RBAC; skips where it was not built. It is not shared: the nodes of two suites on
+    one control plane would fight for the pods."""
     if reason := require_or_reason():
         pytest.skip(reason)
     with (

@@ -28,7 +28,7 @@ _LOOK_EVERY = 0.02
 
 
 class Start(msgspec.Struct, tag=True):
-    """An operator that appends what it says to `log`; the answer is its process id."""
+    """An operator that appends its log to `log`; returns its process id."""
 
     flags: list[str]
     environ: dict[str, str]
@@ -37,7 +37,7 @@ class Start(msgspec.Struct, tag=True):
 
 
 class Look(msgspec.Struct, tag=True):
-    """How a process has ended; None when it has not."""
+    """The exit status of a process; None while it runs."""
 
     pid: int
 
@@ -56,7 +56,7 @@ class Forks:
         atexit.register(self._process.communicate)
 
     def ask(self, question: Start | Look) -> int | None:
-        """What it answers."""
+        """The answer of the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._lock:
@@ -67,7 +67,7 @@ class Forks:
 
 @functools.cache
 def forks() -> Forks:
-    """One for each process that tests."""
+    """One process for each test process."""
     return Forks()
 
 
@@ -82,7 +82,7 @@ class Forked:
         self._lock = threading.Lock()
 
     def poll(self) -> int | None:
-        """How it has ended; negative for a signal, None when it has not."""
+        """The exit status; negative for a signal, None while it runs."""
         with self._lock:
             if self._ended is None:
                 self._ended = forks().ask(Look(self.pid))
@@ -98,7 +98,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def wait(self, timeout: float) -> int:
-        """How it has ended. Raises TimeoutExpired."""
+        """Wait for the exit status. Raises TimeoutExpired."""
         clock, stop = SystemClock(), Stop()
         end = clock.now() + timeout
         while (code := self.poll()) is None:

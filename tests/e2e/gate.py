@@ -1,6 +1,6 @@
-"""A gate in front of an API server: the operator's only way to it, so whatever passes here is what the operator asked.
+"""A gate in front of an API server, which all requests of the operator pass.
 
-It counts, and it calls a hook at each write, before the server sees it and before the operator sees the answer.
+It counts requests, and calls a hook at each write, before the server sees it and before the operator sees the answer.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class Call:
 
     @property
     def is_write(self) -> bool:
-        """Whether it may change something, renewals of the Lease aside."""
+        """True if it may change an object, except renewals of the Lease."""
         return self.verb in _VERBS.values() and self.resource != "leases"
 
 
@@ -51,7 +51,7 @@ Hook = Callable[[Call], None]
 
 
 def _ignore(_: Call) -> None:
-    """Let everything pass."""
+    """Let all requests pass."""
 
 
 class Gate:
@@ -74,7 +74,7 @@ class Gate:
 
     @property
     def calls(self) -> list[Call]:
-        """What has been answered so far."""
+        """The requests answered so far."""
         with self._lock:
             return list(self._calls)
 
@@ -189,7 +189,7 @@ class _Connection(BaseHTTPRequestHandler):
 
 
 def call_of(method: str, url: str) -> Call:
-    """What a request is about, as authorization sees it."""
+    """The subject of a request, as authorization sees it."""
     parts = urlsplit(url)
     path = [part for part in parts.path.split("/") if part]
     group, rest = ("", path[2:]) if path[:1] == ["api"] else (path[1] if len(path) > 1 else "", path[3:])

@@ -32,7 +32,7 @@ class Shell:
         }
 
     def type(self, command: str, expected: list[str], where: str) -> None:
-        """Type a command; what only looks is typed again until it shows what the guide says."""
+        """Run a command; repeat a read-only one until it shows what the guide says."""
         only_looks = command.split()[1] in ("get", "describe")
         shown = self.run(command)
         if not only_looks:
@@ -50,7 +50,7 @@ class Shell:
         eventually(shows, PATIENCE, lambda: f"{where} {command}\n{shown}")
 
     def run(self, command: str) -> str:
-        """What a command prints."""
+        """The output of a command."""
         return self.complete(command).stdout
 
     def complete(self, command: str) -> subprocess.CompletedProcess[str]:
@@ -68,14 +68,14 @@ class Shell:
 
 
 def commands(block: str) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a console block, and what it prints."""
+    """Each command of a console block, and its output."""
     for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, *expected = entry.splitlines()
         yield command, expected
 
 
 def contains(shown: str, expected: list[str]) -> bool:
-    """Whether lines come in this order, others between them, numbers and gaps aside."""
+    """True if lines come in this order, with other lines between them, regardless of numbers and gaps."""
     lines = iter(plain(line) for line in shown.splitlines())
     return all(plain(wanted) in lines for wanted in expected)
 
@@ -86,5 +86,5 @@ def plain(line: str) -> str:
 
 
 def anchor(heading: str) -> str:
-    """What a link calls a heading."""
+    """The anchor of a heading."""
     return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")

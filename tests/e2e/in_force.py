@@ -1,7 +1,5 @@
-"""An API server learns of policies, quotas and rights through its own informers: they are in force later than created.
-
-A policy takes up to a second, since the server looks for changed ones that seldom.
-"""
+"""An API server learns of policies, quotas and rights through its own informers: they take effect after their creation.
+A policy takes up to a second, the interval in which the server looks for changes."""
 
 import msgspec
 
@@ -14,7 +12,7 @@ from tests.e2e.worlds import Place
 
 
 def would_accept(client: Client, resource: Resource, body: Json, namespace: str) -> Json:
-    """What the server would make of an object. Raises ApiError."""
+    """The server's answer to a dry run of an object. Raises ApiError."""
     path = f"{resource.path(namespace)}?dryRun=All&fieldValidation=Strict"
     tree: Json = msgspec.json.decode(client.request("POST", path, body=body).body)
     return tree
@@ -47,7 +45,7 @@ def await_change(client: Client, resource: Resource, body: Json, namespace: str)
 
 
 def await_right(place: Place, account: str, resource: Resource, namespace: str) -> None:
-    """Wait until a service account may list what is in its namespace, the last of its rights to be in force."""
+    """Wait until a service account may list objects of its namespace, the last of its rights to take effect."""
     client = Client(place.account(namespace, account))
 
     def is_allowed() -> bool:

@@ -1,4 +1,4 @@
-"""`backup-manager` as the pod of a Job has it: a process of its own, which our kubelet starts and ends.
+"""`backup-manager` as in the pod of a Job: a process that our kubelet starts and ends.
 
 It asks the API server as the kubeconfig in KUBECONFIG_OF_PODS says, and object storage, over sockets. What the init
 container would have brought, BR, is a program that passes its arguments on to the sandbox's BR, over a socket as well.

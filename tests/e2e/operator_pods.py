@@ -1,4 +1,4 @@
-"""Pods of our own Deployment, as the chart makes them: each is a process, which our kubelet starts and ends."""
+"""Pods of our Deployment, as the chart creates them: each is a process that our kubelet starts and ends."""
 
 from collections.abc import Callable, Mapping
 from signal import SIGTERM
@@ -24,7 +24,7 @@ Start = Callable[[Launch], Operator]
 
 
 def operator_program(start: Start) -> ServerProgram:
-    """What the command of the controller-manager's container runs."""
+    """The program in the controller-manager's container."""
     return ServerProgram(
         name="tidb-operator",
         file="tidb-controller-manager",
@@ -33,7 +33,7 @@ def operator_program(start: Start) -> ServerProgram:
 
 
 class OperatorProcess:
-    """See `Process`. Its port opens when it is ready, since the kubelet looks again only when something has changed."""
+    """See `Process`. Its port opens when it is ready, since the kubelet probes again only after a change."""
 
     concurrent = True
 
@@ -45,7 +45,7 @@ class OperatorProcess:
 
     @property
     def exit(self) -> Exit | None:
-        """How it ended."""
+        """The exit status."""
         code = self._operator.exit_code
         return None if code is None else Exit(code)
 
@@ -62,11 +62,11 @@ class OperatorProcess:
         return float("-inf")
 
     def question(self) -> Request | None:
-        """It asks on its own."""
+        """It sends requests by itself."""
         return None
 
     def answered(self, response: object) -> None:
-        """Nothing was asked."""
+        """It has sent no request."""
 
     def listens(self, port: int) -> bool:
         """Metrics and health."""

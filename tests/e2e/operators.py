@@ -1,4 +1,4 @@
-"""The controller-manager as a user runs it: a process of its own."""
+"""The controller-manager as users run it: a separate process."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def clean_environment() -> dict[str, str]:
 
 
 class Operator:
-    """One process. What it says on stderr and stdout is in `said`."""
+    """One process. `said` is its output on stderr and stdout."""
 
     def __init__(
         self, log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] | None = PROGRAM
@@ -75,12 +75,12 @@ class Operator:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """True while it runs."""
         return self._process.poll() is None
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; negative for a signal."""
+        """The exit status; negative for a signal."""
         return self._process.poll()
 
     def signal(self, number: signal.Signals) -> None:
@@ -104,12 +104,12 @@ class Operator:
         return self.wait()
 
     def has_said(self, **fields: object) -> bool:
-        """Whether a line of the log has these fields."""
+        """True if a line of the log has these fields."""
         return any(all(event.get(name) == value for name, value in fields.items()) for event in self.events)
 
     @property
     def port(self) -> int:
-        """Where its health server listens; 0 as long as it does not."""
+        """The port of its health server; 0 before it listens."""
         return next((event["port"] for event in self.events if "serving metrics" in event["event"]), 0)
 
     def page(self, path: str) -> tuple[int, str]:
@@ -162,6 +162,6 @@ def sample_value(page: str, name: str, labels: Mapping[str, str]) -> float:
 
 
 def reconciles(operator: Operator) -> float:
-    """How often an operator has reconciled TidbClusters without a failure."""
+    """The number of reconciles of TidbClusters without a failure."""
     labels = {"controller": "tidbcluster", "result": "success"}
     return sample_value(operator.page("/metrics")[1], "controller_runtime_reconcile_total", labels)

@@ -1,4 +1,4 @@
-"""All objects of a namespace as one comparable tree: what differs from one run to the next is masked."""
+"""All objects of a namespace as one comparable tree, with values masked that differ from run to run."""
 
 import re
 from typing import Any
@@ -57,7 +57,7 @@ _VOLATILE = {
     "tidb.pingcap.com/requeued-at",
     "tidb.pingcap.com/admitted-template",
 }
-"""What servers draw, stamp, elect and place."""
+"""Values that servers draw, stamp, elect and place."""
 
 _FOREIGN = {"kube-root-ca.crt", "default"}
 
@@ -76,7 +76,7 @@ def picture(client: Client, namespace: str) -> dict[str, object]:
 
 
 def differences(expected: dict[str, object], actual: dict[str, object]) -> dict[str, tuple[object, object]]:
-    """What differs between two pictures: path, expected and actual value."""
+    """The differences between two pictures: path, expected and actual value."""
     return {
         path: (expected.get(path), actual.get(path))
         for path in sorted(expected | actual)

@@ -31,13 +31,13 @@ class Prometheus:
         return self._log.read_text(errors="replace")
 
     def is_ready(self) -> bool:
-        """Whether it serves queries."""
+        """True if it serves queries."""
         with contextlib.suppress(urllib3.exceptions.HTTPError):
             return bool(self._pool.request("GET", f"{self._url}/-/ready").status == 200)
         return False
 
     def ask(self, path: str, **fields: str) -> Any:
-        """The data of an answer of its API. Raises AssertionError with what it says instead."""
+        """The data of an answer of its API. Raises AssertionError with the error message."""
         answer = self._pool.request("GET", f"{self._url}/api/v1/{path}", fields=fields).json()
         assert answer["status"] == "success", (path, fields, answer)
         return answer["data"]
@@ -73,7 +73,7 @@ def running(program: str, directory: Path, targets: Mapping[str, str]) -> Iterat
 
 @contextlib.contextmanager
 def serving(program: str, directory: Path, configuration: str) -> Iterator[Prometheus]:
-    """Prometheus with a configuration of its own, its data in a directory of its own."""
+    """Prometheus with its own configuration and data directory."""
     directory.mkdir(exist_ok=True)
     (directory / "prometheus.yml").write_text(configuration)
     address, log = f"127.0.0.1:{_free_port()}", directory / "prometheus.log"

@@ -50,7 +50,7 @@ class Side:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the cluster is Ready, nothing is left to do, and the operator has seen the newest spec."""
+        """True if the cluster is Ready, no work is left, and the operator has seen the newest spec."""
         tree = self.cluster
         progress = condition((tree.get("status") or {}).get("conditions"), "Progressing") or {}
         return holds(tree, "Ready") and progress.get("reason") == "Done" and self._as_declared(tree)
@@ -61,7 +61,7 @@ class Side:
             try:
                 live = self.client.get(STATEFUL_SETS, f"{NAME}-{component}", self.namespace).decode()
             except NotFound:
-                # larger volumes: it is made anew around its pods
+                # larger volumes: it is recreated around its pods
                 return False
             image = live["spec"]["template"]["spec"]["containers"][-1]["image"]
             wanted = (tree["spec"][component]["replicas"], tree["spec"]["version"])
@@ -123,7 +123,7 @@ class Side:
         return {c["status"]["capacity"]["storage"] for c in claims if f"-{component}-" in c["metadata"]["name"]}
 
     def end_state(self) -> Leaves:
-        """What is compared of two worlds."""
+        """The compared parts of two worlds."""
         found = end_state(self.all, self._pd, self._world.clock.now())
         return {path: value for path, value in found.items() if not path.endswith(_NEWER)}
 
@@ -144,7 +144,7 @@ class Twin:
         self._engine.start_operator()
 
     def work_until(self, done: Callable[[Side], bool]) -> None:
-        """Let time pass until it is done, and whatever else there is to do."""
+        """Let time pass until a condition holds, and until all other work is done."""
         reached = self._engine.run_until(lambda: done(self.side), _PATIENCE)
         assert reached, f"in the simulator: {self._engine.condition('Progressing')}"
         self._engine.run(_SETTLED)

@@ -1,4 +1,4 @@
-"""How long the Lease is without an owner who works, when its holder ends in one way or the other."""
+"""How long the Lease has no working owner after its holder ends, by the manner of its end."""
 
 import contextlib
 import signal
@@ -35,10 +35,10 @@ def take_over_times(
 
 
 def leads(operator: Operator) -> bool:
-    """Whether it has become the leader."""
+    """True if it has become the leader."""
     return operator.has_said(event="leader election", outcome="became leader")
 
 
 def stands_by(operator: Operator) -> bool:
-    """Whether it has met a leader, and its caches are full."""
+    """True if it has met a leader, and its caches are full."""
     return operator.has_said(event="new leader") and operator.page("/readyz")[0] == 200

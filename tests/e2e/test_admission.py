@@ -1,4 +1,5 @@
-"""A real API server asks webhooks about each write: what they make of pod templates is not fought, nor Contested."""
+"""A real API server calls webhooks for each write: the operator does not undo their changes of pod templates, nor
+report Contested."""
 
 import pytest
 
@@ -20,7 +21,7 @@ _RESYNCS = 3
 _POD: Json = {"metadata": {"name": "any"}, "spec": {"containers": [{"name": "any", "image": "any"}]}}
 
 
-def test_what_a_webhook_makes_of_pod_templates_is_left_alone(real: Place, certificates: Certificates) -> None:
+def test_a_webhooks_change_of_pod_templates_is_left_alone(real: Place, certificates: Certificates) -> None:
     client = real.client
     with (
         real.namespace() as namespace,

@@ -1,4 +1,4 @@
-"""docs/backup.md is done, command by command, and shows what it says."""
+"""The commands of docs/backup.md run in order and show the documented output."""
 
 import re
 from pathlib import Path

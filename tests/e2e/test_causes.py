@@ -1,4 +1,4 @@
-"""What keeps pods from starting shows in the column STATUS, in the words of the API server itself."""
+"""The column STATUS shows why pods do not start, in the words of the API server itself."""
 
 from collections.abc import Callable
 from functools import partial
@@ -67,7 +67,7 @@ def _secret(tree: Json) -> None:
     [(_quota, "exceeded quota: small"), (_policy, "denied request: no PD here")],
     ids=["quota", "admission"],
 )
-def test_who_refuses_a_pod_is_named(real: Place, prepare: Callable[[Client, str], None], cause: str) -> None:
+def test_names_what_refuses_a_pod(real: Place, prepare: Callable[[Client, str], None], cause: str) -> None:
     with real.namespace() as namespace:
         prepare(real.client, namespace)
         said = _ready_says(real, sample("basic"), namespace, cause)
@@ -83,7 +83,7 @@ def test_a_secret_that_is_missing_is_named(place: Place, namespace: str) -> None
 
 
 def _ready_says(place: Place, tree: Json, namespace: str, cause: str) -> str:
-    """What Ready says when it names a cause."""
+    """The message of Ready that names a cause."""
     client = place.client
     with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)):
         create_cluster(client, tree, namespace)

@@ -1,4 +1,5 @@
-"""Helm installs, upgrades, rolls back and uninstalls the chart; clusters run on (scheduler-deployment.md 9, 12.1).
+"""Helm installs, upgrades, rolls back and uninstalls the chart; clusters keep running (scheduler-deployment.md 9,
+12.1).
 
 The pods of the Deployment are processes with the rights of the ServiceAccount that the chart makes.
 """
@@ -53,7 +54,7 @@ class _Release:
         self.name = name
 
     def __call__(self, verb: str, *arguments: str) -> str:
-        """A command about it that succeeds; what it prints."""
+        """Run a command about a release, which must succeed; returns its output."""
         return self._helm.succeed(verb, self.name, *arguments, f"--namespace={self.name}")
 
 
@@ -181,7 +182,7 @@ def _installer(place: Place, namespace: str) -> Path:
 
 
 @pytest.mark.rule("8.2")
-def test_a_release_for_its_namespace_alone_by_who_has_rights_there_alone(
+def test_a_user_with_rights_in_one_namespace_installs_a_release_for_it(
     place: Place, namespace: str, tmp_path: Path
 ) -> None:
     release = _Release(Helm(tmp_path, _installer(place, namespace)), namespace)
@@ -221,7 +222,7 @@ def test_definitions_are_upgraded_by_hand_and_the_notes_say_so(place: Place, hel
 
 
 @pytest.mark.rule("scheduler-deployment-9")
-def test_all_that_it_can_make_is_accepted_where_pods_must_be_careful(
+def test_a_restricted_namespace_accepts_all_objects_that_the_chart_can_create(
     place: Place, namespace: str, helm: Helm, release: _Release
 ) -> None:
     """Objects are checked field by field; what PodSecurity would refuse of a pod is a warning about its Deployment."""

@@ -26,11 +26,11 @@ def program() -> Path:
 
 @pytest.fixture
 def kubeconfig(place: Place) -> Path:
-    """With the rights of the operator."""
+    """A kubeconfig with the rights of the operator."""
     return place.kubeconfig(OPERATOR_NAMESPACE, SERVICE_ACCOUNT)
 
 
-def test_client_go_discovers_what_is_served(program: Path, kubeconfig: Path) -> None:
+def test_client_go_discovers_the_served_resources(program: Path, kubeconfig: Path) -> None:
     found = client_go.seen(client_go.start(program, kubeconfig, "-mode", "discovery"))
 
     assert {

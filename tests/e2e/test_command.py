@@ -44,7 +44,7 @@ def test_a_sample_gets_ready_in_a_sandbox_of_its_own() -> None:
     assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)
 
 
-def test_what_a_file_begins_waits_for_what_is_before_it_and_a_restore_brings_back_what_was_lost() -> None:
+def test_the_objects_of_a_file_wait_for_each_other_and_a_restore_recovers_lost_data() -> None:
     done = _demo(SAMPLES / "backup.yaml")
     assert (0, "") == (done.returncode, done.stderr)
     told = done.stdout.splitlines()
@@ -96,7 +96,7 @@ _BESIDE_EACH_OTHER = (("basic", "dashboard", "initializer", "backup-schedule"), 
 
 
 @pytest.mark.parametrize("names", _BESIDE_EACH_OTHER, ids=" ".join)
-def test_samples_of_several_files_get_ready_beside_each_other(names: tuple[str, ...]) -> None:
+def test_samples_of_several_files_become_ready_side_by_side(names: tuple[str, ...]) -> None:
     done = _demo(*(SAMPLES / f"{name}.yaml" for name in names))
     assert (0, "") == (done.returncode, done.stderr), done.stdout
     assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)

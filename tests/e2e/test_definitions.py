@@ -17,7 +17,7 @@ _EVERY_KIND = sorted(f"{kind.plural}.pingcap.com" for kind in KINDS)
 
 @pytest.fixture
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Of the admin of an API server without definitions."""
+    """The kubeconfig of the admin of an API server without definitions."""
     if reason := require_or_reason():
         pytest.skip(reason)
     with running(tmp_path_factory.mktemp("controlplane"), api_only=True) as control_plane:

@@ -39,15 +39,15 @@ _POD: Json = {
 }
 
 _LATER = timedelta(minutes=4)
-"""How long schedulers and provisioners are given."""
+"""The time for schedulers and provisioners."""
 
 _PATIENCE = 60.0
 _OF_LATER = frozenset({"OperatorNotRunning", "NotNoticed", "TwoOperators"})
-"""What shows because we look from the future, in which no Lease was renewed."""
+"""Findings that appear because the test looks from the future, in which no Lease was renewed."""
 
 
 @pytest.mark.rule("13")
-def test_what_is_planted_on_a_real_control_plane_is_found(real: Place) -> None:
+def test_finds_planted_causes_on_a_real_control_plane(real: Place) -> None:
     with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
         for name, plant in IN_BOTH.items():
             plant.before(real.client, namespace, name)
@@ -109,7 +109,7 @@ _OF_NAMESPACE: Sequence[tuple[str, Callable[[Client, str], None], Plant]] = (
 
 
 @pytest.mark.rule("13")
-def test_what_a_real_namespace_forbids_is_found(real: Place) -> None:
+def test_finds_what_a_real_namespace_forbids(real: Place) -> None:
     with real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
         for name, prepare, plant in _OF_NAMESPACE:
             with real.namespace() as namespace:
@@ -140,7 +140,7 @@ def _volume_of(client: Client, namespace: str) -> str:
 
 
 def _await(real: Place, namespace: str, name: str, plant: Plant) -> Sequence[Finding]:
-    """What is found once the cause is among it. Raises AssertionError when it never is."""
+    """The findings once the cause is among them. Raises AssertionError if it never is."""
     seen: list[Finding] = []
 
     def is_found() -> bool:

@@ -46,7 +46,7 @@ def test_the_entry_page_names_every_document() -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", TYPED)
 def test_the_commands_of_a_document_work(name: str, tmp_path: Path) -> None:
-    """What a command prints is compared where the document shows it; where not, it must not fail."""
+    """Compare a command's output with the document if that shows any; else the command must succeed."""
     if not KUBECTL.exists():
         pytest.skip("kubectl was not built: make controlplane")
     text = (DOCS / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The first minutes with the project: `make run` where a newcomer may type it, interrupted, and beside another one."""
+"""The first minutes with the project: `make run` in a newcomer's directory, interrupted, and twice at the same time."""
 
 import os
 import re
@@ -35,7 +35,7 @@ _NOT_OURS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "MAKEFLAGS"
 
 
 class Run:
-    """`make run` without a terminal, as a process group of its own; its temporary files have a place of their own."""
+    """`make run` without a terminal, in its own process group, with its own place for temporary files."""
 
     def __init__(self, project: Path, place: Path, *arguments: str) -> None:
         place.mkdir(parents=True)
@@ -57,7 +57,7 @@ class Run:
 
     @property
     def said(self) -> str:
-        """All output so far."""
+        """The output so far."""
         return self._said.read_text("utf-8", "backslashreplace")
 
     def interrupt(self) -> None:
@@ -118,7 +118,7 @@ def test_an_interrupt_ends_it_at_any_moment_and_leaves_nothing(project: Path, tm
     run.interrupt()
     code, memory = run.end()
     assert code in (0, 2, 128 + signal.SIGINT), run.said
-    # the interpreter reports an interrupt of its own start in its own way
+    # the interpreter reports an interrupt during its own start differently
     assert "Traceback" not in run.said or "Fatal Python error: init" in run.said
     assert memory < _MOST_MEMORY
     assert [] == list(run.temporary.iterdir())

@@ -1,4 +1,4 @@
-"""What a cluster says of itself while its spec is not valid (lifecycle.md 2.2)."""
+"""The status of a cluster while its spec is invalid (lifecycle.md 2.2)."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 _FIELD = "spec.tikv.evictLeaderTimeout"
 
 
-def test_with_all_pods_gone_the_status_says_so_and_names_the_field(place: Place, namespace: str) -> None:
+def test_a_cluster_without_pods_says_so_and_names_the_field(place: Place, namespace: str) -> None:
     client = place.client
     with (
         place.gate() as gate,
@@ -33,7 +33,7 @@ def test_with_all_pods_gone_the_status_says_so_and_names_the_field(place: Place,
         assert _FIELD in _ready(place, namespace)["message"]
 
 
-def test_one_that_was_never_valid_is_not_ready_and_names_the_field(place: Place, namespace: str) -> None:
+def test_a_cluster_that_was_never_valid_is_not_ready_and_names_the_field(place: Place, namespace: str) -> None:
     tree = sample("basic")
     tree["spec"]["tikv"]["evictLeaderTimeout"] = "soon"
     with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)):
@@ -41,7 +41,7 @@ def test_one_that_was_never_valid_is_not_ready_and_names_the_field(place: Place,
         eventually(lambda: _says(place, namespace) == ("False", True), within=10.0)
 
 
-def test_with_every_workload_gone_another_process_says_so(place: Place, namespace: str) -> None:
+def test_a_new_process_reports_missing_workloads(place: Place, namespace: str) -> None:
     client = place.client
     with place.gate() as gate:
         with operators.running(place.new_log(), place.environment(gate)) as operator:
@@ -56,7 +56,7 @@ def test_with_every_workload_gone_another_process_says_so(place: Place, namespac
 
 
 def _says(place: Place, namespace: str) -> tuple[str, bool]:
-    """Whether Ready holds, and whether its message names the field."""
+    """True if Ready is True, and True if its message names the field."""
     ready = _ready(place, namespace)
     return ready.get("status", ""), _FIELD in ready.get("message", "")
 

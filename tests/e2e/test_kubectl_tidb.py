@@ -1,4 +1,4 @@
-"""`kubectl tidb` as a process, in front of both worlds: what goes right, and what goes wrong."""
+"""`kubectl tidb` as a process, in front of both worlds: successes and failures."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ _OF_GUIDE = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Plugin:
-    """The plugin, in this process: what it prints is the test's to read."""
+    """The plugin, in this process; the test reads its output."""
 
     def __init__(self, environ: Mapping[str, str], printed: pytest.CaptureFixture[str]) -> None:
         self.environ = dict(environ)
@@ -114,7 +114,7 @@ def test_a_silent_server_is_reported(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert complaints.endswith("Connection refused; is this the --context that you mean?\n")
 
 
-def test_a_reader_that_has_gone_ends_a_command_without_a_trace(admin: Plugin, namespace: str) -> None:
+def test_a_closed_output_pipe_ends_a_command_without_a_trace(admin: Plugin, namespace: str) -> None:
     command = f"{sys.executable} -m cli.tidb"
     code, _, complaints = shell(admin.environ, f"{command} status -n {namespace} | head -0; exit ${{PIPESTATUS[0]}}")
     assert (141, "") == (code, complaints)
@@ -131,7 +131,7 @@ def test_kubectl_finds_the_plugin_and_has_it_complete(admin: Plugin, namespace: 
     assert "basic\n:4\n" == asked
 
 
-# rights, for which only the real control plane asks
+# rights, which only the real control plane checks
 
 
 @pytest.fixture

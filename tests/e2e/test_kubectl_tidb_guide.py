@@ -1,4 +1,4 @@
-"""docs/kubectl-tidb.md is done, command by command, and shows what it says."""
+"""The commands of docs/kubectl-tidb.md run in order and show the documented output."""
 
 import re
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:
 
 
 def _type(shell: Shell, command: str, expected: list[str]) -> None:
-    """Type a command; what only looks is typed again until it shows what the guide says."""
+    """Run a command; repeat a read-only one until it shows what the guide says."""
     shown = shell.run(command)
     if command.split()[2] not in ("status", "doctor", "diff"):
         assert contains(shown, expected), f"{command}\n{shown}"

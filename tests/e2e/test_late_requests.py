@@ -1,7 +1,5 @@
-"""What a leader had on its way when it was stopped beyond its lease arrives when the next one has done the work.
-
-As `test_split_brain.py`, in one thread and on a clock that is stepped, so at every single write of a scale-in.
-"""
+"""The requests of a leader that was stopped beyond its lease arrive after the next leader has done the work. Like
+`test_split_brain.py`, but in one thread and on a stepped clock, at every single write of a scale-in."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -68,7 +66,7 @@ class _Scene:
         self.settle(4)
 
     def lead(self, leader: _Leader | None = None) -> None:
-        """Have a new process lead."""
+        """Let a new process lead."""
         leader = leader or _Leader()
 
         def through(port: Port) -> Callable[[Transport], _Wire]:
@@ -87,7 +85,7 @@ class _Scene:
         self.world.change(pd={"replicas": count}, tikv={"replicas": count})
 
     def settle(self, count: int) -> None:
-        """Let the leader work until there are so many, and some more."""
+        """Let the leader work until this many pods exist, and some more."""
         world = self.world
 
         def settled() -> bool:
@@ -100,7 +98,8 @@ class _Scene:
         world.run(DETAILS_EVERY + 1.0)
 
     def stopped_at(self, number: int) -> tuple[Call, Transport] | None:
-        """Begin to scale in; what the leader had on its way when it was stopped; None where it makes no such write."""
+        """Begin to scale in; returns the leader's unsent requests when it was stopped; None if it makes no such
+        write."""
         leader = _Leader()
         self.lead(leader)
         self.world.run(3.0)
@@ -137,7 +136,7 @@ def _is_destructive(asked: Call) -> bool:
 
 @pytest.mark.thorough
 @pytest.mark.rule("LE-22")
-def test_what_arrives_late_of_a_scale_in_is_refused_or_done_already(scene: _Scene) -> None:
+def test_late_requests_of_a_scale_in_are_refused_or_have_no_effect(scene: _Scene) -> None:
     arrived: list[tuple[Call, int]] = []
     for number in itertools.count(1):
         held = scene.stopped_at(number)

@@ -52,7 +52,7 @@ class Guide:
         self._blocks = iter(blocks())
 
     def next_block(self, code: int = 0) -> str:
-        """Do what the next block says; what it shows. The last command ends with `code`."""
+        """Run the next block; returns its output. The last command ends with `code`."""
         shown = ""
         commands = next(self._blocks)
         for number, command in enumerate(commands):
@@ -62,7 +62,7 @@ class Guide:
         return shown
 
     def is_at_its_end(self) -> bool:
-        """Whether nothing is left to do."""
+        """True if no work is left."""
         return next(self._blocks, None) is None
 
     def _meant(self, found: re.Match[str]) -> str:
@@ -90,7 +90,7 @@ def left(real: Place, namespace: str) -> Iterator[LeftObjects]:
 
 
 def has_no_pods(place: Place, namespace: str) -> bool:
-    """Whether what ran there has ended."""
+    """True if the pods there have ended."""
     return not place.client.list_page(PODS, namespace).items
 
 
@@ -149,12 +149,12 @@ def logs_of_ours(place: Place) -> list[Path]:
 
 
 def said_by_ours(place: Place) -> str:
-    """What our Deployment's pods have logged."""
+    """The logs of our Deployment's pods."""
     return "".join(path.read_text() for path in logs_of_ours(place))
 
 
 def specs(objects: dict[str, Json]) -> dict[str, Json]:
-    """What was written of objects, without what Kubernetes notes."""
+    """The writes to objects, without the notes of Kubernetes."""
     return {key: {"spec": each.get("spec"), "data": each.get("data")} for key, each in objects.items()}
 
 

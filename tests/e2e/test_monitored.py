@@ -1,4 +1,5 @@
-"""A real Prometheus runs what a TidbMonitor makes: it finds the pods of the sandbox, and scrapes each of them (3.5)."""
+"""A real Prometheus runs a TidbMonitor's configuration: it finds the pods of the sandbox, and scrapes each of them
+(3.5)."""
 
 import contextlib
 import json
@@ -55,7 +56,7 @@ def namespace(sandbox: Place, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def is_ready(client: Client, namespace: str) -> bool:
-    """Whether the monitor says so."""
+    """True if the monitor reports it."""
     status = client.get(TIDB_MONITORS, "watch", namespace).decode().get("status") or {}
     return condition_of(status.get("conditions") or (), "Ready").get("status") == "True"
 
@@ -110,7 +111,7 @@ def targets(shard: Prometheus) -> list[Json]:
 
 
 def shares(shard: Prometheus) -> set[str]:
-    """Which remainders of the hashes of addresses a shard keeps, in all its jobs."""
+    """The remainders of the addresses' hashes that a shard keeps, in all its jobs."""
     jobs = yaml.safe_load(shard.ask("status/config")["yaml"])["scrape_configs"]
     rules = [rule for job in jobs for rule in job["relabel_configs"]]
     return {rule["regex"] for rule in rules if rule.get("source_labels") == ["__tmp_hash"]}
@@ -145,7 +146,7 @@ def test_every_pod_is_a_target_of_one_shard_and_answers(
 
 
 @pytest.mark.rule("3.5")
-def test_pods_with_tls_are_asked_with_the_certificate_of_the_cluster(shards: dict[str, Prometheus]) -> None:
+def test_scrapes_pods_with_tls_by_the_certificate_of_the_cluster(shards: dict[str, Prometheus]) -> None:
     schemes = {
         (each["labels"]["cluster"], each["scrapeUrl"].partition(":")[0])
         for shard in shards.values()
@@ -166,7 +167,7 @@ def test_series_say_whose_they_are(namespace: str, shards: dict[str, Prometheus]
 
 
 @pytest.mark.rule("3.5")
-def test_each_replica_says_who_it_is(namespace: str, shards: dict[str, Prometheus]) -> None:
+def test_each_replica_has_its_own_label(namespace: str, shards: dict[str, Prometheus]) -> None:
     for name, shard in shards.items():
         labels = yaml.safe_load(shard.ask("status/config")["yaml"])["global"]["external_labels"]
         assert {"prometheus_replica": f"{namespace}_{name}-0"} == labels
@@ -194,5 +195,5 @@ def test_every_query_of_the_dashboard_is_understood(
 
 
 def _with_variables(query: str) -> str:
-    """As Grafana sends it."""
+    """A query as Grafana sends it."""
     return query.replace("$__rate_interval", "1m").replace("$job", ".*").replace("$instance", ".*")

@@ -1,4 +1,4 @@
-"""`--observe` and `tidb-operator diff` as processes, beside an operator that manages a cluster (docs/migration.md)."""
+"""`--observe` and `tidb-operator diff` as processes, next to an operator that manages a cluster (docs/migration.md)."""
 
 import subprocess
 import sys

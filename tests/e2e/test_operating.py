@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 _KILLS = 2
 _SOON = ("--resync-duration=8s", *(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb")))
-"""What takes minutes elsewhere."""
+"""Shorter periods for waits of minutes."""
 _PATIENCE = 60.0
 
 Spec = dict[str, Any]
@@ -44,7 +44,7 @@ class Scene:
         self.twin = Twin(settings_of(parse(_SOON, self._environment, version="")))
 
     def create(self, *, store_down_after: str = "30m", **replicas: int) -> None:
-        """A Ready cluster of so many pods a component."""
+        """A Ready cluster with this many pods per component."""
         tree = sample(NAME)
         for component, count in replicas.items():
             tree["spec"][component] |= {"replicas": count, "maxFailoverCount": 3}
@@ -59,7 +59,7 @@ class Scene:
         return self.here, self.twin.side
 
     def edit(self, spec: Spec) -> None:
-        """What a user does, on both sides."""
+        """The user's action, on both sides."""
         for side in self.sides:
             side.client.patch(TIDB_CLUSTERS, NAME, side.namespace, {"spec": spec})
 
@@ -69,7 +69,7 @@ class Scene:
         self.work_until(lambda side: done(side) and side.is_settled, kills)
 
     def work_until(self, done: Callable[[Side], bool], kills: int = 0) -> None:
-        """Let the operator work; `kills` times it dies on the way, and another one takes over."""
+        """Let the operator work; it is killed `kills` times on the way, and another one takes over."""
         for _ in range(kills):
             pause(self._randomness.uniform(0.0, 1.5))
             self._operator.kill()

@@ -1,4 +1,4 @@
-"""docs/operations.md is done, command by command, and shows what it says."""
+"""The commands of docs/operations.md run in order and show the documented output."""
 
 import contextlib
 import re
@@ -36,7 +36,7 @@ def test_every_link_of_the_guide_leads_somewhere() -> None:
         assert (GUIDE.parent / path).exists() if path else heading in headings, target
 
 
-def test_nothing_in_the_guide_looks_like_code_and_is_not_run() -> None:
+def test_every_block_of_the_guide_that_looks_like_code_is_run() -> None:
     fences = re.findall(r"^```(\w*)$", GUIDE.read_text(), re.MULTILINE)
     watch, *blocks = fences[::2]
     assert ("", {"console", "text"}) == (watch, set(blocks))
@@ -45,7 +45,7 @@ def test_nothing_in_the_guide_looks_like_code_and_is_not_run() -> None:
 @pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_guide_show_the_documented_output(tmp_path: Path) -> None:
     if not KUBECTL.exists():
         pytest.skip("kubectl was not built: make controlplane")
     with (
@@ -61,7 +61,7 @@ def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:
 
 
 class _Watch:
-    """What `kubectl get tc -w -o wide` has shown. A reader goes through it, line by line."""
+    """The output of `kubectl get tc -w -o wide`. A reader goes through it, line by line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -83,7 +83,7 @@ class _Watch:
         return False
 
     def told(self) -> str:
-        """What comes next, for messages."""
+        """The next lines, for messages."""
         return "\n" + "\n".join(self._lines()[self._read - 1 :])
 
     def _lines(self) -> list[str]:
@@ -120,7 +120,7 @@ class _Terminal:
             process.wait()
 
     def do(self, part: re.Match[str], watch: _Watch, where: str) -> None:
-        """One block of the guide, or what happens to a pod between two of them."""
+        """Run one block of the guide, or the event of a pod between two of them."""
         kind, block, pod, happens = part.groups()
         if happens == "crashes":
             watch.skip()
@@ -156,7 +156,7 @@ class _Illness:
         self._thread.start()
 
     def end(self) -> None:
-        """Let it live."""
+        """Let the process live."""
         self._over.set()
         self._thread.join()
 

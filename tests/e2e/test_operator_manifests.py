@@ -38,7 +38,7 @@ def _documents(kind: str, directory: str = "operator") -> Iterator[Json]:
     [(DEPLOYMENTS, "operator"), (_NETWORK_POLICIES, "operator"), (DEPLOYMENTS, "scheduler")],
     ids=str,
 )
-def test_it_is_accepted_field_by_field(real: Place, resource: Resource, directory: str) -> None:
+def test_the_manifest_is_accepted_field_by_field(real: Place, resource: Resource, directory: str) -> None:
     (document,) = _documents(resource.kind, directory)
     accepted = would_accept(real.client, resource, document, OPERATOR_NAMESPACE)
     assert document["spec"].keys() <= accepted["spec"].keys()
@@ -97,7 +97,7 @@ def _remove_deployment(client: Client) -> None:
 
 
 def _await_rollout(client: Client, replicas: int) -> None:
-    """As `kubectl rollout status` waits."""
+    """Wait as `kubectl rollout status` does."""
 
     def is_through() -> bool:
         tree = client.get(DEPLOYMENTS, SERVICE_ACCOUNT, OPERATOR_NAMESPACE).decode()
@@ -137,7 +137,7 @@ def test_a_cluster_runs_on_while_the_deployment_is_replaced_and_deleted(enforced
 
 
 def _ready_replicas(client: Client, namespace: str) -> int:
-    """How many TiDBs the status counts as ready."""
+    """The number of TiDBs that the status counts as ready."""
     status = client.get(TIDB_CLUSTERS, "basic", namespace).decode()["status"]
     count: int = status["tidb"]["statefulSet"].get("readyReplicas", 0)
     return count

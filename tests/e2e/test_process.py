@@ -205,7 +205,7 @@ def test_a_port_in_use_is_named_with_its_flag(tmp_path: Path, place: Place) -> N
 
 
 @pytest.mark.rule("CW-13")
-def test_it_waits_for_an_api_server_that_is_not_there_yet(place: Place, tmp_path: Path) -> None:
+def test_waits_for_a_missing_api_server(place: Place, tmp_path: Path) -> None:
     port = free_port()
     server = f"http://127.0.0.1:{port}"
     kubeconfig = write_kubeconfig(tmp_path, server)

@@ -1,4 +1,5 @@
-"""A real Prometheus scrapes a leader and a standby: docs/metrics.md is what they serve (scheduler-deployment.md 5)."""
+"""A real Prometheus scrapes a leader and a standby: docs/metrics.md lists what they serve (scheduler-deployment.md
+5)."""
 
 import json
 import re
@@ -79,9 +80,9 @@ def test_only_the_leader_serves_series_of_clusters(scraping: Prometheus) -> None
     assert {"leader"} == {labels["instance"] for labels, _ in scraping.query(CLUSTERS)}
 
 
-def test_a_ready_cluster_looks_so(scraping: Prometheus, cluster: str) -> None:
+def test_a_ready_cluster_has_the_expected_series(scraping: Prometheus, cluster: str) -> None:
     of = f'{{namespace="{cluster}", name="basic"}}'
-    # read from the operator's cache, which sees what was written a moment later
+    # read from the operator's cache, which sees writes a moment later
     eventually(lambda: [1.0] == [value for _, value in scraping.query(f"tidb_operator_cluster_ready{of}")])
     for metric in ("spec_replicas", "desired_replicas", "ready_replicas", "members", "healthy_members"):
         found = {each["component"]: value for each, value in scraping.query(f"tidb_operator_cluster_{metric}{of}")}

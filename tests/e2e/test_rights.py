@@ -1,4 +1,5 @@
-"""What our RBAC manifests grant is what the operator uses, and it says what it lacks (scheduler-deployment.md 8)."""
+"""Our RBAC manifests grant exactly the rights that the operator uses, and the operator names missing ones
+(scheduler-deployment.md 8)."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ Grant = tuple[str, str, str]
 
 @pytest.fixture
 def place(real: Place) -> Place:
-    """Only the real control plane asks for rights."""
+    """Only the real control plane checks rights."""
     return real
 
 
@@ -122,7 +123,7 @@ _SELDOM: set[Grant] = {
     ("patch", "", "secrets"),
     # corrected after a foreign edit
     *(("patch", *made) for made in _MADE),
-    # BackupSchedules and what they make (controllers/backup_schedule/)
+    # BackupSchedules and their objects (controllers/backup_schedule/)
     ("get", "pingcap.com", "compactbackups"),
     *(("patch", "pingcap.com", each) for each in ("backupschedules", "compactbackups")),
     *((verb, "pingcap.com", each) for verb in ("create", "delete") for each in ("backups", "compactbackups")),
@@ -132,7 +133,7 @@ _SELDOM: set[Grant] = {
     ("patch", "pingcap.com", "dmclusters"),
     ("patch", "pingcap.com", "dmclusters/status"),
     ("update", "pingcap.com", "dmclusters/finalizers"),
-    # TidbMonitors, and what they want no more (controllers/tidbmonitor/)
+    # TidbMonitors, and their obsolete objects (controllers/tidbmonitor/)
     ("get", "pingcap.com", "tidbmonitors"),
     ("patch", "pingcap.com", "tidbmonitors"),
     ("patch", "pingcap.com", "tidbmonitors/status"),
@@ -152,7 +153,7 @@ def _used(gate: Gate) -> set[Grant]:
     return {(call.verb, call.group, call.resource) for call in gate.calls if call.resource}
 
 
-def test_the_grants_are_what_is_used_and_no_more(place: Place, namespace: str) -> None:
+def test_the_grants_equal_the_used_rights(place: Place, namespace: str) -> None:
     with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)) as operator:
         create_cluster(place.client, sample("basic"), namespace)
         await_ready(place, operator, "basic", namespace)
@@ -186,7 +187,7 @@ def test_both_manifests_grant_the_same_in_their_scope() -> None:
     assert _granted("rbac-cluster.yaml") == narrow | of_all
 
 
-def test_it_works_with_the_rights_of_its_namespace_alone(place: Place, namespace: str, tmp_path: Path) -> None:
+def test_it_works_with_the_rights_of_its_namespace_only(place: Place, namespace: str, tmp_path: Path) -> None:
     file = tmp_path / "rbac.yaml"
     text = (MANIFESTS / "operator" / "rbac-namespaced.yaml").read_text()
     file.write_text(text.replace(OPERATOR_NAMESPACE, namespace))
@@ -202,8 +203,10 @@ def test_it_works_with_the_rights_of_its_namespace_alone(place: Place, namespace
     assert {namespace} == {call.namespace for call in gate.calls if call.resource}
 
 
-def test_who_may_not_see_other_leases_asks_once_and_works(place: Place, namespace: str, tmp_path: Path) -> None:
-    """As with the rights of an earlier version."""
+def test_an_operator_that_may_not_see_other_leases_asks_once_and_works(
+    place: Place, namespace: str, tmp_path: Path
+) -> None:
+    """With the rights of an earlier version."""
     file = tmp_path / "rbac.yaml"
     text = (MANIFESTS / "operator" / "rbac-cluster.yaml").read_text()
     text = text.replace(OPERATOR_NAMESPACE, namespace).replace("tidb-operator:", f"{namespace}:")
@@ -231,7 +234,7 @@ def _unnoticed(operator: Operator) -> list[dict[str, Any]]:
     return [event for event in operator.events if "operators in other namespaces go unnoticed" in event["event"]]
 
 
-def test_what_it_may_not_do_is_named(place: Place, namespace: str) -> None:
+def test_names_a_missing_right(place: Place, namespace: str) -> None:
     body: Json = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT}}
     place.client.create(SERVICE_ACCOUNTS, body, namespace)
     with operators.running(place.new_log(), place.environment(None, namespace)) as operator:

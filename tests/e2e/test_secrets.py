@@ -1,4 +1,4 @@
-"""What must stay secret is said nowhere: not in the log, in events, in conditions, in metrics."""
+"""Secret values appear nowhere: not in the log, in events, in conditions, in metrics."""
 
 import base64
 from pathlib import Path
@@ -28,7 +28,7 @@ _LOUD = "--v=10"
 
 
 def _forms(secret: str) -> list[str]:
-    """How a text may leak: as it is and in base64, whatever stands before it."""
+    """How a text may leak: plain and in base64, at any offset."""
     return [secret, *(base64.b64encode(b"x" * skip + secret.encode()).decode()[4:-4] for skip in range(3))]
 
 
@@ -74,7 +74,7 @@ def _has_read_a_secret(gate: Gate) -> bool:
 
 @pytest.fixture
 def place(sandbox: Place) -> Place:
-    """What is said does not depend on the world."""
+    """The output does not depend on the world."""
     return sandbox
 
 

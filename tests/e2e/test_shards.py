@@ -71,7 +71,7 @@ def _await_served(place: Place, names: list[str], namespace: str, value: str, wi
 
 @ON_THE_REAL_ONE
 @pytest.mark.rule("LE-13")
-def test_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(place: Place, namespace: str) -> None:
+def test_after_one_of_three_is_killed_its_clusters_are_served_within_20_s(place: Place, namespace: str) -> None:
     with _replicas(place) as replicas:
         eventually(lambda: [1, 1, 1] == [_held(each) for each in replicas], 60.0, lambda: replicas[0].said[-3000:])
         names = _one_of_each_shard(namespace)

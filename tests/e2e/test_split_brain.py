@@ -1,4 +1,5 @@
-"""A leader that was paused beyond its lease wakes beside the next one and does no harm (design.md 3.5, LE-11, LE-22).
+"""A leader that was paused beyond its lease wakes while the next one works, and does no harm (design.md 3.5, LE-11,
+LE-22).
 
 It is stopped at a write: its requests are held back, as by a slow network, until the next leader has finished the work.
 Then both the process and its requests continue. `test_late_requests.py` has every point of a scale-in, in one process.
@@ -33,7 +34,7 @@ _NAMES = ("first", "second")
 """Several clusters, so that several workers may have a request on its way."""
 _REFUSALS = {404, 409}
 _POINTS = (0.0, 0.5)
-"""Where in a bring-up the leader is stopped, in parts of its writes."""
+"""The point of a bring-up at which the leader is stopped, as a part of its writes."""
 _DATA_PLANE = "data plane"
 
 
@@ -46,7 +47,7 @@ class _Freezer:
         self.held: list[Call] = []
         """Before the server saw them."""
         self.answered: list[Call] = []
-        """What became of all that reached the gate after the stop."""
+        """The results of all requests that reached the gate after the stop."""
         self._operator = operator
         self._when = when
         self._numbers = itertools.count(1)
@@ -78,13 +79,13 @@ class _Freezer:
                 self.answered.append(call)
 
     def thaw(self) -> None:
-        """Let the process run, and pass on what was held back."""
+        """Let the process continue, and pass on its held requests."""
         self._operator.signal(signal.SIGCONT)
         self._thawed.set()
 
 
 def _reads(method: str, path: str) -> bool:
-    """Whether a request to the data plane changes nothing; etcd is read by POST."""
+    """True if a request to the data plane changes nothing; etcd is read by POST."""
     return method == "GET" or path.endswith("/v3/kv/range")
 
 
@@ -128,13 +129,13 @@ class _Candidate:
     door: _Door
 
     def freeze(self, when: Callable[[int, Call], bool]) -> _Freezer:
-        """Have it stopped at a write."""
+        """Stop the leader at a write."""
         freezer = self.gate.hook = self.door.hook = _Freezer(self.operator, when)
         return freezer
 
 
 class _Pair:
-    """A leader and a standby, each with a way to the API server of its own."""
+    """A leader and a standby, each with its own connection to the API server."""
 
     def __init__(self, place: Place, running: contextlib.ExitStack) -> None:
         self._place = place
@@ -188,7 +189,7 @@ def _writes_of_a_bring_up(place: Place, leader: _Candidate) -> int:
 
 
 def _wake_beside_another(place: Place, pair: _Pair, at: int) -> list[Call]:
-    """Stop the leader at a write, let the standby do the work, wake it; what it then still wrote."""
+    """Stop the leader at a write, let the standby do the work, wake the leader; returns the leader's late writes."""
     old, new = pair.leader, pair.standby
     freezer = old.freeze(lambda number, _: number == at)
     with place.namespace() as namespace:
@@ -244,9 +245,7 @@ _SCALE_IN: Mapping[str, Callable[[Call], bool]] = {
 
 @ON_THE_REAL_ONE
 @pytest.mark.rule("LE-22")
-def test_a_removal_that_arrives_late_is_one_that_the_next_leader_made(
-    place: Place, pair: _Pair, namespace: str
-) -> None:
+def test_a_late_removal_repeats_one_that_the_next_leader_made(place: Place, pair: _Pair, namespace: str) -> None:
     tree = sample("basic")
     for component in ("pd", "tikv"):
         tree["spec"][component]["replicas"] = 4
@@ -290,7 +289,7 @@ def _ask_for(place: Place, namespace: str, count: int) -> None:
 
 
 def _settle(place: Place, namespace: str, count: int) -> None:
-    """Wait until there are so many PDs and TiKVs, and nothing is left to do."""
+    """Wait until this many PDs and TiKVs exist, and no work is left."""
 
     def sizes() -> set[int]:
         names = ("basic-pd", "basic-tikv")

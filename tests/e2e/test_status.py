@@ -1,4 +1,4 @@
-"""Where the CRD has no status subresource, as v1.6's, the status is still patched alone (lifecycle.md 2.4)."""
+"""If the CRD has no status subresource, as v1.6's, the status is still patched alone (lifecycle.md 2.4)."""
 
 import contextlib
 from collections.abc import Iterator

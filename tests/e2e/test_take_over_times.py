@@ -14,7 +14,7 @@ from tests.e2e.worlds import Place
 pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
 _QUICK = Timing(2.0, 1.5, 0.3)
-"""As QUICK_LEASE says."""
+"""The durations of QUICK_LEASE."""
 _LOOKING = 0.5
 """Seconds by which a loaded machine may see an event late."""
 

@@ -22,7 +22,7 @@ _SOON = ("--resync-duration=8s", "--tikv-failover-period=3s")
 
 @pytest.fixture
 def place(real: Place) -> Place:
-    """In the sandbox the simulator and tests/controllers/tidbcluster/test_tls.py do it."""
+    """In the sandbox the simulator and tests/controllers/tidbcluster/test_tls.py cover it."""
     return real
 
 
@@ -40,12 +40,12 @@ class Cluster:
         create_cluster(place.client, tree, namespace)
 
     def change(self, done: Callable[[], bool], **spec: object) -> None:
-        """What a user does, and the time until that is `done` and nothing is left to do."""
+        """The user's action, and the time until it is `done` and no work is left."""
         self._place.client.patch(TIDB_CLUSTERS, NAME, self._namespace, {"spec": spec})
         eventually(lambda: done() and self._is_at_rest(), 240.0, self.told)
 
     def images(self, version: str) -> int:
-        """How many pods run an image of a version."""
+        """The number of pods that run an image of a version."""
         pods = [each.decode() for each in self._place.client.list_page(PODS, self._namespace).items]
         return sum(any(each["image"].endswith(f":{version}") for each in pod["spec"]["containers"]) for pod in pods)
 
@@ -59,7 +59,7 @@ class Cluster:
         return {each["podName"] for each in stores.values() if each["state"] == state}
 
     def told(self) -> list[str]:
-        """What the conditions say."""
+        """The messages of the conditions."""
         return conditions(self._place.client, NAME, self._namespace)
 
     def _is_at_rest(self) -> bool:
@@ -78,7 +78,7 @@ def test_every_component_with_tls_is_upgraded_scaled_and_failed_over(
         cluster = Cluster(place, namespace, tmp_path)
         await_ready(place, operator, NAME, namespace, within=120.0)
 
-        # TiProxy has versions of its own
+        # TiProxy has its own versions
         cluster.change(lambda: not cluster.images("v8.5.2"), version="v8.5.3")
         stores = {f"{NAME}-tikv-{each}" for each in range(4)}
         cluster.change(lambda: stores == cluster.stores("Up"), tikv={"replicas": 4}, tidb={"replicas": 1})

@@ -102,7 +102,9 @@ def test_operators_that_share_the_clusters_out_have_nothing_to_say(place: Place,
         assert not any(_notices(operator)() for operator in (first, second))
 
 
-def test_one_that_cannot_see_the_other_repeats_what_it_says_and_they_do_not_fight(place: Place, namespace: str) -> None:
+def test_an_operator_that_cannot_see_the_other_repeats_its_report_and_they_do_not_fight(
+    place: Place, namespace: str
+) -> None:
     one = place.environment()
     two = _elsewhere(place, one, namespace)
     with (

@@ -41,7 +41,7 @@ def test_a_new_version_and_the_way_back_from_a_missing_image(place: Place, names
         eventually(lambda: _runs(client, namespace, "v8.5.9"), within=60.0, told=lambda: _conditions(client, namespace))
         kept = {name for name, uid in _pods(client, namespace).items() if after[name] == uid}
         if place.name == "real":
-            # the sandbox keeps the empty nodeSelector, which makes another revision
+            # the sandbox keeps the empty nodeSelector, which causes another revision
             assert {"basic-tikv-2"} == after.keys() - kept
         assert [] == [call for call in gate.calls if call.status == 403]
     assert [] == [event for event in operator.events if event["level"] in ("error", "critical")]
@@ -63,7 +63,7 @@ def _conditions(client: Client, namespace: str) -> list[Json]:
 
 
 def _runs(client: Client, namespace: str, version: str) -> bool:
-    """Whether all is Ready on a version and the operator has nothing left to do."""
+    """True if everything is Ready on a version and the operator has no work left."""
     for component in _COMPONENTS:
         body = client.get(STATEFUL_SETS, f"basic-{component}", namespace).decode()
         images = [each["image"] for each in body["spec"]["template"]["spec"]["containers"]]

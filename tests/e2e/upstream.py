@@ -30,7 +30,7 @@ _PODS = 5
 """The most pods of a component that have a name."""
 _PIECE = 1 << 16
 _HTTP2 = b"PRI "
-"""How a connection for gRPC begins."""
+"""The beginning of a gRPC connection."""
 
 
 def skip_where_it_is_missing() -> None:
@@ -42,7 +42,7 @@ def skip_where_it_is_missing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A running process and what it says."""
+    """A running process and its output."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -92,7 +92,7 @@ def running(
 
 
 def _servers(namespace: str, name: str) -> Iterator[tuple[str, int]]:
-    """Whom v1.6 asks, and at which port."""
+    """The hosts that v1.6 calls, and their ports."""
     yield f"{name}-pd.{namespace}", PD_CLIENT_PORT
     for component, port in (("pd", PD_CLIENT_PORT), ("tikv", TIKV_STATUS_PORT), ("tidb", TIDB_STATUS_PORT)):
         for ordinal in range(_PODS):
@@ -116,7 +116,7 @@ def _etcd(directory: Path) -> Iterator[tuple[str, int]]:
 
 @contextlib.contextmanager
 def _relays(servers: Mapping[tuple[str, int], str], proxy: tuple[str, int], etcd: tuple[str, int]) -> Iterator[None]:
-    """Pass what is sent to each address on to its host, through the proxy, but for gRPC."""
+    """Forward the requests to each address to its host, through the proxy, except for gRPC."""
     listening: Future[Callable[[], object]] = Future()
 
     async def serve() -> None:

@@ -8,15 +8,15 @@ from ports.stopping import Stop
 
 _T = TypeVar("_T")
 _SOONEST, _LATEST = 0.05, 0.2
-"""Seconds until one looks again: more for what takes longer, since each look costs CPU here and in an API server."""
+"""Seconds between checks: more for longer waits, since each check costs CPU here and in an API server."""
 _PART = 0.1
-"""Of the time that was waited so far."""
+"""The fraction of the time waited so far."""
 
 CLOCK = SystemClock()
 
 
 def eventually(probe: Callable[[], _T], within: float = 30.0, told: Callable[[], object] = lambda: "") -> _T:
-    """The first true answer of `probe`. Raises AssertionError with the last one and what `told` says."""
+    """The first true answer of `probe`. Raises AssertionError with the last one and the message of `told`."""
     begun = CLOCK.now()
     while not (found := probe()):
         waited = CLOCK.now() - begun
@@ -26,5 +26,5 @@ def eventually(probe: Callable[[], _T], within: float = 30.0, told: Callable[[],
 
 
 def pause(seconds: float) -> None:
-    """Let others work."""
+    """Let other threads work."""
     Stop().wait(CLOCK, seconds)

@@ -1,4 +1,4 @@
-"""Webhooks of the sandbox (`sandbox.webhooks`) that a real API server asks about pods and what makes them."""
+"""Webhooks of the sandbox (`sandbox.webhooks`) that a real API server calls for pods and their controllers."""
 
 import base64
 import contextlib
@@ -24,7 +24,7 @@ _CONFIGURATIONS = Resource(
 
 
 def _patched(request: Json, names: Sequence[str]) -> list[Json]:
-    """What the webhooks make of an object, as a JSON patch of the object and its metadata."""
+    """The webhooks' changes of an object, as a JSON patch of the object and its metadata."""
     kind = request["kind"]
     resource = next(each for each in (PODS, STATEFUL_SETS, DEPLOYMENTS) if each.kind == kind["kind"])
     tree = request["object"]
@@ -35,7 +35,7 @@ def _patched(request: Json, names: Sequence[str]) -> list[Json]:
 
 @contextlib.contextmanager
 def asked(client: Client, names: Sequence[str], namespace: str, certificates: Certificates) -> Iterator[None]:
-    """The API server asks the webhooks about what is written in a namespace."""
+    """The API server calls the webhooks for writes in a namespace."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -1,4 +1,4 @@
-"""The two worlds as an operator in a process of its own meets them: API, nodes, data plane behind a forward proxy."""
+"""The two worlds as an operator in a separate process meets them: API, nodes, data plane behind a forward proxy."""
 
 import contextlib
 import itertools
@@ -54,10 +54,8 @@ _BIRTH = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One of the two worlds.
-
-    `transport` and `admin` are the admin's, this a kubeconfig; `account` and `kubeconfig` are a service account's.
-    """
+    """One of the two worlds. `transport` and `admin` belong to the admin, `account` and `kubeconfig` to a service
+    account."""
 
     name: str
     directory: Path
@@ -75,7 +73,7 @@ class Place:
 
     @property
     def data_plane(self) -> DataPlane:
-        """What runs in the pods."""
+        """The programs in the pods."""
         return self.world.data_plane
 
     @contextlib.contextmanager
@@ -98,7 +96,7 @@ class Place:
             yield gate
 
     def environment(self, gate: Gate | None = None, namespace: str = OPERATOR_NAMESPACE) -> Mapping[str, str]:
-        """What leads an operator here, through a gate or straight; its Lease is its own."""
+        """The environment that leads an operator here, through a gate or directly; its Lease is its own."""
         path = write_kubeconfig(self.directory, gate.url) if gate else self.kubeconfig(namespace, SERVICE_ACCOUNT)
         return reaching(path, self.proxy, namespace, HELM_RELEASE=f"e2e-{next(_BIRTH)}")
 
@@ -190,7 +188,7 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
 
 
 def _install(client: Client) -> None:
-    """Our own manifests, but for the Deployment: the operator runs beside the cluster here, not in it."""
+    """Our manifests except the Deployment: the operator runs outside the cluster here."""
     for name in ("deployment.yaml", "rbac-cluster.yaml"):
         documents = manifests.read(MANIFESTS / "operator" / name)
         manifests.apply(client, [document for document in documents if document.kind != "Deployment"])
@@ -240,7 +238,7 @@ def write_kubeconfig(directory: Path, server: str, **user: str) -> Path:
 
 
 def is_serving(client: Client) -> bool:
-    """Whether custom resources are served and pods find a node."""
+    """True if custom resources are served and pods find a node."""
     definitions = [each.decode() for each in client.list_page(CUSTOM_RESOURCE_DEFINITIONS).items]
     nodes = [node.decode() for node in client.list_page(NODES).items]
     return all(holds(each, "Established") for each in definitions) and any(
@@ -249,7 +247,7 @@ def is_serving(client: Client) -> bool:
 
 
 def exists(client: Client, resource: Resource, name: str, namespace: str = "") -> bool:
-    """Whether an object is there now."""
+    """True if an object exists now."""
     return client.find(resource, name, namespace) is not None
 
 
@@ -272,7 +270,7 @@ def delete_cluster(client: Client, name: str, namespace: str) -> None:
 
 
 def is_ready(client: Client, name: str, namespace: str) -> bool:
-    """Whether the cluster's Ready condition is True."""
+    """True if the cluster's Ready condition is True."""
     return holds(client.get(TIDB_CLUSTERS, name, namespace).decode(), "Ready")
 
 

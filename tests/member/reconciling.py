@@ -47,5 +47,5 @@ def as_object(body: Json) -> Object:
 
 
 def put_stateful_set(api: FakeApi, body: Json) -> Object:
-    """Let a StatefulSet be there, and be cached."""
+    """Create a StatefulSet, and cache it."""
     return as_object(api.put(STATEFUL_SETS.path("ns", body["metadata"]["name"]), body))

@@ -1,4 +1,4 @@
-"""What a live TiDB Operator v1.6 made of a cluster, and how to compare ours with it.
+"""The objects that a live TiDB Operator v1.6 created for a cluster, and their comparison with ours.
 
 Leaves are compared: `env` and `volumes` by name, `volumeMounts` by name and path, other lists by position. The order of
 named items is one more leaf, since another order rolls pods. Digests and start scripts are masked. A recorded leaf that
@@ -35,7 +35,7 @@ _NAMED = ("env", "volumes", "volumeMounts")
 
 _ANY = object()
 _BOOKKEEPING = "/metadata/annotations/tidb.pingcap.com/owner-generation"
-"""v1.6 writes it with each update; not part of what is desired (objects.md 11.5)."""
+"""v1.6 writes it with each update; it is not part of the desired object (objects.md 11.5)."""
 
 _ADDED_BY_SERVER: list[tuple[str, object]] = [
     (_BOOKKEEPING, _ANY),
@@ -67,11 +67,11 @@ _NOT_RECORDED = re.compile(
     r"/metadata/ownerReferences/0/uid"
     r"|/metadata/annotations/(pingcap.com/last-applied-podtemplate|tidb.pingcap.com/start-script-options)"
 )
-"""What recordings leave out, and what v1.6 does not know."""
+"""Parts that recordings omit, and parts unknown to v1.6."""
 
 
 class Recording:
-    """One file of recordings."""
+    """One recorded file."""
 
     def __init__(self, name: str, model: type[Cluster] = TidbCluster) -> None:
         """`model` is the kind of the clusters in question."""
@@ -101,7 +101,7 @@ def identity(item: Json) -> str:
 
 
 def differences(recorded: Json, ours: Json) -> list[str]:
-    """Where the two differ, one line per leaf."""
+    """The differences, one line per leaf."""
     there, here = dict(_leaves(recorded, "")), dict(_leaves(ours, ""))
     lines = []
     for path in sorted(there.keys() | here.keys()):

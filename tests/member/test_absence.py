@@ -1,6 +1,6 @@
 """A member, worker, node or store that is not listed is gone only if the list is whole (reliability.md 1.3, R19, F1).
 
-Each list is cut down in every way: what is left out may be anything that a server forgets for a moment.
+Each list is cut down in every way: a server may omit any entry for a moment.
 """
 
 import json
@@ -51,7 +51,7 @@ def cut_down(names: Names) -> list[Names]:
 
 
 def put_pods(api: FakeApi, component: str, pods: Sequence[str], instance: str, name: str) -> None:
-    """Let these pods exist, Ready."""
+    """Create these pods, Ready."""
     given = {
         "app.kubernetes.io/name": name,
         "app.kubernetes.io/managed-by": "tidb-operator",
@@ -85,7 +85,7 @@ def of_dm(servers: ScriptedTransport, api: FakeApi) -> DMContext:
 
 
 def answering_dm(servers: ScriptedTransport, leader: str, masters: Names, workers: Names, alive: int = 3) -> None:
-    """Let the masters of DM answer."""
+    """Let DM's masters answer."""
 
     def entry(kind: str, content: Json) -> None:
         body = {"result": True, "msg": "", "members": [{kind: content}]}
@@ -145,7 +145,7 @@ def test_masters_that_do_not_list_their_leader_contradict_themselves(
 
 
 def pd_members(*ordinals: int, leader: int | None = 0) -> Json:
-    """What PD answers to the question for its members."""
+    """PD's answer to a request for its members."""
 
     def member(ordinal: int) -> Json:
         host = f"demo-pd-{ordinal}.demo-pd-peer.ns.svc"
@@ -171,7 +171,7 @@ def test_a_pd_member_is_gone_only_if_the_leader_is_listed(ordinals: tuple[int, .
 
 @pytest.mark.parametrize("reported", [each for count in range(6) for each in combinations(range(5), count)])
 def test_an_answer_on_health_that_leaves_out_a_member_shows_no_majority(reported: tuple[int, ...]) -> None:
-    """Of five members the last is lost; the others are healthy."""
+    """The last of five members is lost; the others are healthy."""
     healths = [{"name": f"demo-pd-{each}", "member_id": each + 1, "health": each != 4} for each in reported]
     servers = answering_pd(ScriptedTransport(), "members", pd_members(*range(5)))
     pd = PDClient(answering_pd(servers, "health", healths), Address("http://demo-pd.ns:2379"), clock=FakeClock())
@@ -194,9 +194,7 @@ def test_a_pd_that_leaves_out_a_known_member_spares_no_pod(reported: tuple[int, 
 
 
 @pytest.mark.parametrize(("known", "labelled"), [(False, False), (True, False), (False, True), (True, True)])
-def test_a_pd_that_says_it_has_no_stores_yet_is_believed_only_if_none_was_ever_known(
-    known: bool, labelled: bool
-) -> None:
+def test_a_pd_without_stores_is_believed_only_if_no_store_was_ever_known(known: bool, labelled: bool) -> None:
     stores = (
         {"1": {"id": "1", "podName": "demo-tikv-0", "ip": "demo-tikv-0", "leaderCount": 0, "state": "Up"}}
         if known

@@ -1,4 +1,4 @@
-"""What counts as a command on a pod (lifecycle.md 13)."""
+"""Commands on a pod (lifecycle.md 13)."""
 
 from datetime import UTC, datetime
 

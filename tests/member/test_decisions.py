@@ -22,7 +22,7 @@ class Asked:
         return self.times
 
 
-def test_an_answer_is_kept_while_the_cluster_is_the_same() -> None:
+def test_an_answer_is_kept_while_the_cluster_is_unchanged() -> None:
     kept, clock, ask = KeptAnswer[int](), FakeClock(), Asked()
     assert [1, 1] == [kept.of("7", clock, ask) for _ in range(2)]
     assert 2 == kept.of("8", clock, ask)
@@ -37,7 +37,7 @@ def test_an_answer_expires() -> None:
     assert 2 == kept.of("7", clock, ask)
 
 
-def test_no_answer_is_not_kept() -> None:
+def test_a_missing_answer_is_not_kept() -> None:
     def silent() -> int:
         raise DataPlaneError("nobody answers")
 
@@ -57,7 +57,7 @@ def test_the_same_object_and_wish_are_settled() -> None:
 
 
 @pytest.mark.rule("PERF-6")
-def test_another_version_another_wish_and_another_question_are_open() -> None:
+def test_another_version_spec_or_question_has_no_kept_answer() -> None:
     settled, there = Settled(), Object(_RAW)
 
     settled.note(SERVICES, there, {"spec": {"type": "ClusterIP"}})

@@ -1,4 +1,4 @@
-"""What is deleted was seen live, and so was why it may go (design.md 3.6, F5, O5)."""
+"""Every deletion has live evidence of the object and of its justification (design.md 3.6, F5, O5)."""
 
 import ast
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def test_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F5")
-def test_nothing_else_in_the_operator_deletes() -> None:
+def test_no_other_code_of_the_operator_deletes() -> None:
     found = {path for room in ("member", "meta", "controllers", "discovery") for path in _deleting(ROOT / room)}
     # the second deletes Jobs, seen live and by their UID, which hold nothing; the third old Backups, seen live as well;
     # the last what other kinds want no more

@@ -30,7 +30,7 @@ def dm(**spec: object) -> DMCluster:
 
 
 @pytest.mark.rule("other-resources-6.4")
-def test_all_objects_are_made_as_recorded() -> None:
+def test_all_objects_match_the_recordings() -> None:
     recording = Recording("dev-dm", DMCluster)
     ours = recording.built()
     theirs = {key: item for key, item in recording.objects.items() if "sync-mon" not in key}
@@ -80,7 +80,7 @@ def test_a_size_that_is_not_given_is_10Gi() -> None:
 
 
 @pytest.mark.rule("other-resources-6.2")
-def test_there_is_one_pod_more_for_each_master_that_was_taken_out_and_for_each_lost_worker() -> None:
+def test_there_is_one_more_pod_for_each_removed_master_and_for_each_lost_worker() -> None:
     dc = dm()
     dc.status.master.failure_members = {
         "sync-dm-master-1": DMFailureMember(pod_name="sync-dm-master-1", member_deleted=True),

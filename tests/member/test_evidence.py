@@ -1,4 +1,4 @@
-"""Evidence is made by live reads alone (design.md 3.6, F1, F5)."""
+"""Only live reads make evidence (design.md 3.6, F1, F5)."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def test_no_other_module_makes_evidence(forge: Callable[[], object]) -> None:
 
 
 @pytest.mark.rule("F5")
-def test_what_a_cached_object_shows_is_no_evidence() -> None:
+def test_a_cached_object_is_no_evidence() -> None:
     with pytest.raises(TypeError, match=r"pass what observe returned"):
         shown_by(as_object({"metadata": {"name": "a"}}), "its node is lost")  # type: ignore[arg-type]
 

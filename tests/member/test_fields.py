@@ -30,7 +30,7 @@ WAYS = (
     "startScriptV*",
     "tiproxy.certLayout",
 )
-"""Fields whose values name a way to make something, and are not in what is made."""
+"""Fields whose values control how objects are created, without appearing in them."""
 
 OWNERS = sorted({path.partition(".")[0] for path in fields() if "." in path} | {""})
 """The prefixes of fields in a spec; empty for top-level fields."""
@@ -67,7 +67,7 @@ def texts(path: str) -> Iterator[str]:
 
 
 def is_seen(path: str) -> bool:
-    """Whether what is made says what the field says."""
+    """True if the objects show the field's value."""
     pair = pair_of(path)
     before, after = (set(leaves(made_of(cluster))) for cluster in (pair.before, pair.after))
     changed = "\n".join(before ^ after)
@@ -109,13 +109,13 @@ CITED = sorted({each.test for each in AT_RUN_TIME.values()} | set(TESTS.values()
 
 
 @pytest.mark.parametrize("test", CITED)
-def test_what_is_cited_exists(test: str) -> None:
+def test_every_cited_test_exists(test: str) -> None:
     module, _, name = test.partition("::")
     assert name in functions(module)
 
 
 @pytest.mark.parametrize("globs", [AT_RUN_TIME, TESTS])
-def test_what_is_cited_speaks_of_the_field(globs: dict[str, Any]) -> None:
+def test_every_cited_test_is_about_its_field(globs: dict[str, Any]) -> None:
     for glob, said in globs.items():
         module = (said if isinstance(said, str) else said.test).partition("::")[0]
         text = (TREE / module).read_text(encoding="utf-8").lower().replace("_", "")
@@ -140,13 +140,15 @@ def test_a_field_that_a_builder_forgets_is_reported(monkeypatch: pytest.MonkeyPa
     assert defect.startswith(f"spec.{forgotten} has no effect")
 
 
-def test_a_field_that_shows_though_it_is_said_to_have_no_effect_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_field_that_has_an_effect_although_it_is_declared_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(NO_EFFECT, "tikv.dataSubDir", "nobody needs it")
     (defect,) = table.defects()
     assert defect.startswith("spec.tikv.dataSubDir has an effect")
 
 
-def test_a_declaration_of_what_is_no_field_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_declaration_without_a_field(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TESTS, "tikv.dataDir", "member/test_tikv.py::test_mounts_in_order")
     assert ["tikv.dataDir in member/fields/declared.py is no field"] == table.defects()
 

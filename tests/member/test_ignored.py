@@ -32,7 +32,7 @@ def named(spec: Json) -> dict[str, str]:
 
 
 def told(cluster: Json) -> list[str]:
-    """What is said of a cluster: refusals, and what is named; a cluster that cannot be read is refused as well."""
+    """The findings about a cluster: refusals and named fields; an unreadable cluster counts as refused."""
     try:
         tc = with_defaults(decode(cluster, TidbCluster))
     except InvalidField as error:
@@ -50,11 +50,11 @@ def silent(path: str) -> Iterator[str]:
 
 
 SORTS = tuple(each.title for each in SETTINGS if each.patch.get("pd", {}) is not None)
-"""The settings with a PD of their own."""
+"""The settings with their own PD."""
 
 
 def has_effect(pair: Pair) -> bool:
-    """Whether something is made otherwise, or said; half of a reference to another cluster is refused in both."""
+    """True if an object or a finding differs; half of a reference to another cluster is refused in both cases."""
     before = told(pair.before)
     if set(told(pair.after)) - set(before) or any("spec.cluster" in each for each in before):
         return True
@@ -89,7 +89,7 @@ def test_a_class_for_further_volumes_is_not_named() -> None:
     ],
 )
 @pytest.mark.rule("8.1")
-def test_an_image_beside_base_image_and_version_is_named(image: str, instead: str) -> None:
+def test_names_an_image_beside_base_image_and_version(image: str, instead: str) -> None:
     why = f"has no effect, because pingcap/tidb:v8.5.2 runs; {instead}"
     assert {"spec.tidb.image": why} == named(minimal(tidb={"image": image, "baseImage": "pingcap/tidb"}))
 
@@ -106,12 +106,12 @@ def test_an_entry_of_a_list_is_named_by_its_place() -> None:
     assert {"spec.pdms[0].replicas", "spec.pdms[1].replicas"} == named(spec).keys()
 
 
-def test_what_is_false_or_the_default_asks_for_nothing() -> None:
+def test_false_and_default_values_request_nothing() -> None:
     pdms = [{"name": "tso", "replicas": 1, "startTimeout": 30, "maxFailoverCount": 0}]
     assert {} == named(minimal(pd={"mode": "ms", "mountClusterClientSecret": False}) | {"pdms": pdms})
 
 
-def test_what_is_declared_here_exists() -> None:
+def test_every_declared_field_exists() -> None:
     tables: list[Json] = [dict(NO_EFFECT), dict(NEEDS)]
     assert [] == [glob for table in tables for glob in table if not any(fits(path, glob) for path in fields())]
 

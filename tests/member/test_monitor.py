@@ -50,13 +50,13 @@ def test_a_part_that_is_empty_raises_nothing(spec: Json) -> None:
 
 
 @pytest.mark.rule("other-resources-3.3")
-def test_what_is_null_is_left_out() -> None:
+def test_null_values_are_left_out() -> None:
     body: Json = {"metadata": {"name": "basic"}, "spec": {**CONTAINERS, "grafana": None, "dm": None, "clusters": None}}
     assert decode(body, type(monitor())).spec.grafana is None
 
 
 @pytest.mark.rule("other-resources-3.3")
-def test_without_grafana_nothing_of_it_is_made() -> None:
+def test_without_grafana_none_of_its_objects_is_created() -> None:
     names = {name for _, name in made()}
     assert not [name for name in names if "grafana" in name]
     assert ("Secret", "basic-monitor") not in made()
@@ -101,13 +101,13 @@ def test_the_log_level_of_grafana_holds() -> None:
     ],
 )
 @pytest.mark.rule("other-resources-3.6")
-def test_how_long_series_are_kept(spec: Json, retention: str) -> None:
+def test_retention_has_the_requested_length(spec: Json, retention: str) -> None:
     script = container("prometheus", **spec)["command"][2]
     assert f"--storage.tsdb.retention.time={retention}\n" in script.replace(" ", "\n")
 
 
 @pytest.mark.rule("other-resources-3.6")
-def test_a_token_that_is_not_mounted_by_itself_is_mounted_all_the_same() -> None:
+def test_a_token_that_is_not_mounted_automatically_is_mounted_explicitly() -> None:
     found = pod(automountServiceAccountToken=False)
     mounts = container("prometheus", automountServiceAccountToken=False)["volumeMounts"]
     assert "kube-api-access" in [each["name"] for each in found["volumes"]]

@@ -1,4 +1,4 @@
-"""Which of PD's members and stores are pods of this cluster (lifecycle.md 4.1, F24, F31)."""
+"""The members and stores of PD that are pods of this cluster (lifecycle.md 4.1, F24, F31)."""
 
 import pytest
 

@@ -64,18 +64,18 @@ def test_a_store_of_another_cluster_that_has_reported_counts() -> None:
 
 
 @pytest.mark.rule("F13")
-def test_one_that_has_not_reported_since_its_restart_does_not_count() -> None:
+def test_a_store_that_has_not_reported_since_its_restart_does_not_count() -> None:
     assert RESTARTING == trouble(pod(), stateful_set(), replace(PEER, start_timestamp=STARTED_SECONDS - 60))
 
 
 @pytest.mark.parametrize("pods", [None, pod(deletionTimestamp=STARTED)])
 @pytest.mark.rule("F13")
-def test_one_whose_pod_is_away_does_not_count(pods: Json | None) -> None:
+def test_a_store_whose_pod_is_away_does_not_count(pods: Json | None) -> None:
     assert RESTARTING == trouble(pods, stateful_set())
 
 
 @pytest.mark.rule("F13")
-def test_one_whose_pod_is_restarted_next_does_not_count() -> None:
+def test_the_store_of_the_next_pod_to_restart_does_not_count() -> None:
     outdated = pod(labels={REVISION: "old"})
     assert (RESTARTING, "") == (trouble(outdated, stateful_set(partition=1)), trouble(outdated, stateful_set()))
 

@@ -31,7 +31,7 @@ def progressing(clock: FakeClock, seconds: float, status: str = "True") -> Json:
 @pytest.mark.parametrize(
     ("age", "expected"), [(0, 0.5), (3, 0.5), (20, 2.0), (60, 6.0), (86400, 10.0), (-1, 0.5), (-86400, 10.0)]
 )
-def test_the_longer_it_has_lasted_the_later_the_next_look(clock: FakeClock, age: float, expected: float) -> None:
+def test_checks_become_rarer_the_longer_a_wait_lasts(clock: FakeClock, age: float, expected: float) -> None:
     assert expected == look(clock, progressing(clock, age))
 
 
@@ -72,5 +72,5 @@ def test_a_time_in_the_future_delays_no_check(clock: FakeClock, age: float, expe
     assert expected == time_left(since, 300.0, clock.wall())
 
 
-def test_what_is_no_time_is_not_waited_for(clock: FakeClock) -> None:
+def test_an_invalid_time_delays_no_check(clock: FakeClock) -> None:
     assert 0.0 == time_left("yesterday", 300.0, clock.wall())

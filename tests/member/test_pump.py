@@ -16,7 +16,7 @@ def _pump(**fields: object) -> Json:
 
 
 @pytest.mark.rule("objects-1.1")
-def test_the_service_goes_without_a_suffix_and_says_not_for_whom() -> None:
+def test_the_service_has_no_suffix_and_no_component_label() -> None:
     (service,) = pump.services(cluster(pump=PUMP))
     assert "demo-pump" == service["metadata"]["name"] == _pump()["spec"]["serviceName"]
     assert "app.kubernetes.io/used-by" not in service["metadata"]["labels"]
@@ -85,7 +85,7 @@ def test_a_script_of_v16_stays_until_something_else_changes() -> None:
 
 
 @pytest.mark.rule("objects-11.1")
-def test_a_script_of_v16_goes_when_what_it_is_made_from_has_changed() -> None:
+def test_a_script_of_v16_is_replaced_when_its_inputs_change() -> None:
     live, wanted = of_v16(_pump()), _pump(config={"log-level": "warn"})
     assert wanted == with_running_template(live, wanted, _pump)
     assert with_running_template(live, wanted) == with_running_template(live, wanted, lambda: wanted) != wanted

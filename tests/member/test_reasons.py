@@ -29,7 +29,7 @@ _TITLES = {
     "WaitingFor": {row.word for row in _MANAGED if row.name in _WAITED_FOR},
     **{text: {row.title for row in _MANAGED if row.is_store} for text in ("Failover", "FailedOver", "StoreDown")},
 }
-"""The reasons that are made of titles, and of which components."""
+"""The reasons with the title of a component, and these components."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Module:
         return ".".join(self.path.relative_to(ROOT).with_suffix("").parts)
 
     def constants(self) -> Mapping[str, ast.expr]:
-        """What is assigned to names at the top of the module."""
+        """The values assigned to names at the top of the module."""
         return {
             target.id: node.value
             for node in self.tree.body
@@ -87,7 +87,8 @@ def _defaults(module: _Module) -> set[str]:
 
 
 def _givers(modules: Mapping[str, _Module]) -> dict[str, int]:
-    """What takes a reason, and as which argument: outcomes, and functions that make outcomes of a reason."""
+    """The functions that take a reason, and its position: outcomes, and functions that return outcomes with a given
+    reason."""
     found = dict(_OUTCOMES)
     for module in modules.values():
         for node in ast.walk(module.tree):
@@ -112,7 +113,7 @@ def _given(module: _Module, givers: Mapping[str, int]) -> Iterator[ast.expr]:
 
 
 def _values(modules: Mapping[str, _Module], module: _Module, node: ast.expr) -> set[str]:
-    """What an expression can be. Raises AssertionError for one that can't be read off the code."""
+    """The possible values of an expression. Raises AssertionError for one that the code does not show."""
     where = f"{module.path.relative_to(ROOT)}:{node.lineno}"
     match node:
         case ast.Constant(value=str(text)):
@@ -152,9 +153,9 @@ def _named(modules: Mapping[str, _Module], module: _Module, node: ast.expr, name
 
 
 def _of_attribute(modules: Mapping[str, _Module], node: ast.expr, name: str, where: str) -> set[str]:
-    """What an attribute of an object is in the classes that set it."""
+    """The values of an attribute in the classes that set it."""
     if name == "reason":
-        return set()  # handed on from an outcome that was counted where it was made
+        return set()  # passed on from an outcome that was counted at its origin
     if ast.unparse(node) == "type(error).__name__":
         return _errors()
     found: set[str] = set()
@@ -265,7 +266,7 @@ def test_every_document_that_the_code_names_exists() -> None:
 
 
 def _exists(named: str) -> bool:
-    """Whether a document, and its anchor if it has one, exists."""
+    """True if a document, and its anchor if it has one, exists."""
     page, _, anchor = named.partition("#")
     return (ROOT / page).exists() and (not anchor or anchor in anchors(ROOT / page))
 

@@ -15,7 +15,7 @@ _EXPLAINED = {
     "StatefulSet pump": ("/spec/updateStrategy/rollingUpdate/partition",),
     "Service tiproxy": ("/spec/publishNotReadyAddresses",),
 }
-"""What differs on purpose, by kind and component (docs/compat.md)."""
+"""Intended differences, by kind and component (docs/compat.md)."""
 
 
 def _missing(recording: Recording) -> list[str]:
@@ -35,7 +35,7 @@ def test_objects_match_the_recording_field_by_field(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OF_ALL)
-def test_what_is_managed_matches_recordings_of_all_components(name: str) -> None:
+def test_managed_objects_match_recordings_of_all_components(name: str) -> None:
     recording = Recording(name)
     found = {}
     for key, ours in recording.built().items():
@@ -47,7 +47,7 @@ def test_what_is_managed_matches_recordings_of_all_components(name: str) -> None
 
 
 @pytest.mark.parametrize("name", COVERED)
-def test_everything_recorded_is_made(name: str) -> None:
+def test_everything_recorded_is_created(name: str) -> None:
     recording = Recording(name)
     assert [] == _missing(recording)
 

@@ -46,18 +46,18 @@ ADDED = re.compile(
     r"|/metadata/(annotations/.*|finalizers/.*)|/spec/volume(Mode|Name)"
     r"|/spec/template/spec/volumes/[^/]+/secret/defaultMode"
 )
-"""What the API server and Kubernetes' controllers add to a Job and to a claim."""
+"""Additions of the API server and Kubernetes' controllers to a Job and to a claim."""
 OURS = {
     "/spec/template/metadata/annotations/kubectl.kubernetes.io/last-applied-configuration": "left out",
     "/spec/template/spec/containers/0/env/BR_LOG_TO_TERM/value": "1 in place of U+0001",
 }
-"""Where ours differ on purpose (docs/compat.md)."""
+"""Intended differences (docs/compat.md)."""
 DEFAULT_CLASS = "/spec/storageClassName: recorded 'standard', not ours"
-"""What admission adds to a claim without a class."""
+"""Additions of admission to a claim without a class."""
 
 
 def recorded(name: str) -> dict[str, Json]:
-    """What a recording holds, by kind and name."""
+    """The objects of a recording, by kind and name."""
     path = GOLDEN / f"{name}.json"
     if not path.exists():
         pytest.skip("the recordings of v1.6 are not beside the repository")

@@ -1,4 +1,4 @@
-"""Single components among recordings that have parts which are not managed yet (objects.md; a live v1.6.6)."""
+"""Single components, compared with recordings that contain unmanaged parts (objects.md; a live v1.6.6)."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def of(objects: dict[str, Json], component: str) -> dict[str, Json]:
 
 
 @pytest.mark.parametrize(("name", "component"), CASES)
-def test_all_objects_of_a_component_are_made_as_recorded(name: str, component: str) -> None:
+def test_all_objects_of_a_component_match_the_recordings(name: str, component: str) -> None:
     recording = Recording(name)
     theirs, ours = of(recording.objects, component), of(recording.built(), component)
     assert theirs.keys() == ours.keys() != set()

@@ -19,7 +19,7 @@ FILLED_IN = re.compile(
     r"/metadata/(namespace|ownerReferences/.*)|/(apiVersion|kind)"
     r"|.*/imagePullPolicy|/spec/clusterIPs/1|/spec/template/spec/containers/\d+/command/2"
 )
-"""What `Reconcile.apply` fills in, and the API server; the text of the start script."""
+"""Additions of `Reconcile.apply` and the API server; the text of the start script."""
 OURS = re.compile(r"/spec/volumeClaimTemplates/\d+/spec/storageClassName: recorded 'standard'.*")
 
 

@@ -20,16 +20,16 @@ ADDED = re.compile(
     r"|/spec/template/spec/volumes/[^/]+/secret/defaultMode"
     r"|/metadata/(namespace|ownerReferences/.*)|/(apiVersion|kind)"
 )
-"""What Kubernetes adds to a Job, and what `Reconcile.apply` fills in."""
+"""Additions of Kubernetes to a Job, and of `Reconcile.apply`."""
 OURS = re.compile(
     r"/spec/template/metadata/annotations/kubectl.kubernetes.io/last-applied-configuration"  # left out
     r"|/data/(init-)?start-script"  # our own scripts
 )
-"""Where ours differ on purpose (docs/compat.md)."""
+"""Intended differences (docs/compat.md)."""
 
 
 def recorded(name: str) -> dict[str, Json]:
-    """What a recording holds, by kind and name."""
+    """The objects of a recording, by kind and name."""
     path = GOLDEN / f"{name}.json"
     if not path.exists():
         pytest.skip("the recordings of v1.6 are not beside the repository")

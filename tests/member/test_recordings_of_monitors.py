@@ -24,18 +24,18 @@ SETS = ["dev-monitor", "dev-tls", "dev-ipv6", "dev-dm"]
 ADDED = re.compile(
     r".*Probe/httpGet/scheme|.*/containers/0/imagePullPolicy|/spec/template/spec/dnsPolicy|/spec/clusterIPs/1"
 )
-"""What the API server adds."""
+"""Additions of the API server."""
 OURS = re.compile(
     r"/spec/template/spec/(initContainers|containers)/\d+/command/2"  # scripts, which recordings leave out
     r"|/data/(username|password)"  # recorded as <bytes>
     r"|.*/env/GF_LOG_LEVEL/.*|.*/containers/\d+/env/#order"  # grafana.logLevel, which v1.6 ignores
     r"|.*/annotations/tidb.pingcap.com/prometheus-config-digest"  # without a reloader
 )
-"""Where ours differ on purpose (docs/compat.md)."""
+"""Intended differences (docs/compat.md)."""
 
 
 def monitor_inputs(recorded: list[Json]) -> tuple[TidbMonitor, Inputs]:
-    """The TidbMonitor of a recording, and what was found for it then."""
+    """The TidbMonitor of a recording, and its targets at that time."""
     (raw,) = [each for each in recorded if each["kind"] == "TidbMonitor"]
     monitor = with_monitor_defaults(decode(raw, TidbMonitor))
     clusters = {each["metadata"]["name"]: each for each in recorded if each["kind"] == "TidbCluster"}
@@ -80,7 +80,7 @@ class Recorded:
         }
 
     def owned(self) -> Iterator[tuple[str, str]]:
-        """What v1.6 made for it."""
+        """The objects that v1.6 created for it."""
         for key, item in self.items.items():
             owners = item["metadata"].get("ownerReferences") or ()
             if any(owner["kind"] == "TidbMonitor" for owner in owners):
@@ -120,7 +120,7 @@ def test_objects_equal_v1_6(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_beside_them_only_the_headless_service_is_ours(name: str) -> None:
+def test_only_the_headless_service_is_additional(name: str) -> None:
     recorded = Recorded(name)
     shards = recorded.monitor.spec.shards or 1
     base = f"{recorded.monitor.metadata.name}-monitor"

@@ -1,4 +1,4 @@
-"""What a schedule makes is what a live v1.6 made, by field, and its status says the same (backup.md 5.2)."""
+"""A schedule's objects match a live v1.6's by field, and so does its status (backup.md 5.2)."""
 
 import re
 from datetime import datetime
@@ -28,7 +28,7 @@ MADE = "both-2026-11-22t01-47-09"
 
 @pytest.fixture
 def items() -> dict[str, Json]:
-    """The recorded schedules and what v1.6 made of them."""
+    """The recorded schedules, and the objects that v1.6 created from them."""
     return items_of("dev-schedule")
 
 
@@ -65,7 +65,7 @@ def test_log_backups_equal_v1_6(items: dict[str, Json]) -> None:
 
 
 @pytest.mark.rule("backup-5")
-def test_what_v1_6_was_given_is_valid() -> None:
+def test_the_specs_that_v1_6_accepted_are_valid() -> None:
     schedules = {
         name: with_schedule_defaults(decode(item, BackupSchedule)) for name, item in recorded("BackupSchedule")
     }

@@ -54,7 +54,7 @@ def test_an_announced_host_of_pd_addresses_is_dialled_by_consent(annotations: Js
 
 @pytest.mark.parametrize("is_cached", [True, False])
 @pytest.mark.parametrize("annotations", [None, {}, {ALLOWED_FROM: "other"}])
-def test_pd_of_a_cluster_that_does_not_consent_is_not_asked(annotations: Json | None, is_cached: bool) -> None:
+def test_pd_of_a_cluster_without_consent_is_not_asked(annotations: Json | None, is_cached: bool) -> None:
     ctx = joining(annotations, is_cached=is_cached, without=("pd",), cluster={"name": "vault", "namespace": "owner"})
     with pytest.raises(NotInCluster, match="kubectl -n owner annotate tidbcluster vault"):
         api_clients.pd(ctx)

@@ -1,4 +1,4 @@
-"""Whether the stores that stay have room for the data of the stores that leave (lifecycle.md 8.5)."""
+"""Whether the remaining stores have room for the data of the leaving ones (lifecycle.md 8.5)."""
 
 from collections.abc import Sequence
 

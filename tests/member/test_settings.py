@@ -73,7 +73,7 @@ BY_ENVIRONMENT = {("tikv", "labels")}
 
 
 @pytest.mark.parametrize(("row", "flag"), [pytest.param(*each, id=f"{each[0].name}-{each[1]}") for each in rows()])
-def test_each_setting_that_a_flag_overrides_is_named(row: ComponentType, flag: str) -> None:
+def test_names_each_setting_that_a_flag_overrides(row: ComponentType, flag: str) -> None:
     base = DM if row.of == "DMCluster" else EVERY
     setting = row.flags[flag]
     config: Json = {"config": nested(setting.path, IN_VAIN)}
@@ -146,7 +146,7 @@ def test_a_setting_that_holds_is_not_named(parts: Json) -> None:
     assert [] == fields(minimal(**parts))
 
 
-def test_a_certificate_of_the_users_is_named_beside_tls() -> None:
+def test_names_a_users_certificate_beside_tls() -> None:
     config: Json = {"security": {"ca-path": "/own/ca.crt", "redact-info-log": True}}
     (problem,) = problems(minimal(tikv={"config": config}) | {"tlsCluster": {"enabled": True}})
     assert "spec.tikv.config.security.ca-path" == problem.field
@@ -193,7 +193,7 @@ def test_servers_get_no_flag_without_a_row_and_the_values_that_are_foreseen(cloc
 
 
 @pytest.mark.slow
-def test_a_cluster_says_what_it_overrides_until_it_is_corrected(clock: FakeClock) -> None:
+def test_a_cluster_reports_its_overrides_until_they_are_corrected(clock: FakeClock) -> None:
     basic = OperatorWorld(clock=clock)
     basic.apply(sample("basic"))
     basic.run_until_ready()

@@ -1,4 +1,4 @@
-"""TiCDC's objects, and which versions can hand over (objects.md 4.7, 7.7; lifecycle.md 7.7)."""
+"""TiCDC's objects, and the versions that can hand over (objects.md 4.7, 7.7; lifecycle.md 7.7)."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def replicating(*, tls: bool = False, spec: Json | None = None, **fields: Any) -
     ],
 )
 @pytest.mark.rule("1.1")
-def test_there_is_a_file_only_for_what_is_no_flag(config: object, expected: Json | None) -> None:
+def test_the_file_contains_only_settings_without_a_flag(config: object, expected: Json | None) -> None:
     tc = replicating(config=config)
     data = ticdc.content(tc).data
     assert ([] if expected is None else [expected]) == [toml.loads(text) for text in data.values()]

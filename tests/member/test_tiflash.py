@@ -81,7 +81,7 @@ def test_the_proxys_port_wins_over_a_users_annotation() -> None:
 
 
 @pytest.mark.rule("objects-4.6")
-def test_a_mounted_config_map_needs_no_init_container_and_flags_say_what_is_the_pods() -> None:
+def test_a_mounted_config_map_needs_no_init_container_and_flags_pass_the_pods_addresses() -> None:
     tc = with_tiflash(tiflash={"annotations": MOUNTED})
     live = made(tc)
     assert "initContainers" not in pod_of(live)
@@ -93,7 +93,7 @@ def test_a_mounted_config_map_needs_no_init_container_and_flags_say_what_is_the_
 
 
 @pytest.mark.rule("objects-7.6")
-def test_where_discovery_wants_a_certificate_the_init_container_can_show_one() -> None:
+def test_the_init_container_has_a_certificate_if_discovery_requires_one() -> None:
     mtls = {"enabled": True, "enableDiscoveryMTLS": True}
     init = pod_of(made(with_tiflash(acrossK8s=True, tlsCluster=mtls)))["initContainers"][0]
     assert ("pingcap/tiflash:v8.5.0", "tiflash-tls") == (init["image"], init["volumeMounts"][-1]["name"])
@@ -144,12 +144,12 @@ def test_versions_before_5_4_have_one_path_and_the_settings_they_need() -> None:
     assert [True, "default", 0] == server(
         tc, "application.runAsDaemon", "users.default.quota", "quotas.default.interval.queries"
     )
-    # flags that say what is the pod's own came later
+    # flags with the pod's addresses came later
     assert [f"{HOST}:20170"] == server(tc, "flash.proxy.advertise-addr")
 
 
 @pytest.mark.rule("objects-6.7")
-def test_where_pd_and_tidb_are() -> None:
+def test_finds_pd_and_tidb() -> None:
     paths = ("raft.pd_addr", "flash.tidb_status_addr")
     assert ["demo-pd.ns.svc:2379", "demo-tidb.ns.svc:10080"] == server(with_tiflash(), *paths)
     ref = {"name": "main", "namespace": "base", "clusterDomain": "m.local"}

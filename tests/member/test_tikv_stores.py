@@ -1,4 +1,4 @@
-"""Which stores count as serving: what PD says, against what the pods say of their containers (F13)."""
+"""Serving stores: PD's view compared with the pods' containers (F13)."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -74,7 +74,7 @@ def test_a_heartbeat_counts_where_pd_does_not_say_when_a_store_has_started(ctx: 
 
 
 @pytest.mark.rule("F13", "F44")
-def test_what_pd_calls_up_for_longer_than_it_overlooks_silence_counts_whatever_clocks_say(
+def test_a_store_that_pd_reports_up_beyond_its_silence_limit_counts_whatever_clocks_say(
     ctx: ReconcileContext,
 ) -> None:
     old = store(1, start_timestamp=STARTED_SECONDS - 3600)
@@ -91,7 +91,7 @@ def test_a_process_from_before_a_clock_was_put_back_is_not_taken_for_the_new_one
 
 
 @pytest.mark.rule("F13")
-def test_a_store_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
+def test_a_store_replaced_by_failover_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
     ctx.status.tikv.failure_stores = {"2": TiKVFailureStore(pod_name="demo-tikv-1", store_id="2")}
     lost, empty = store(1, state_name="Down"), store(1, state_name="Down", region_count=0)
     where = "store 2 (demo-tikv-1.demo-tikv-peer.ns.svc:20160)"
@@ -116,7 +116,7 @@ def test_for_tiflash_its_own_stores_count_alone(ctx: ReconcileContext) -> None:
 
 
 @pytest.mark.rule("F13")
-def test_a_tiflash_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
+def test_a_tiflash_replaced_by_failover_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
     ctx.status.tiflash.failure_stores = {"3": TiKVFailureStore(pod_name="demo-tiflash-0", store_id="3")}
     address = "demo-tiflash-0.demo-tiflash-peer.ns.svc:3930"
     lost = store(2, address=address, labels={"engine": "tiflash"}, state_name="Down", region_count=0)

@@ -61,7 +61,7 @@ def test_what_the_operator_sets_and_what_it_leaves_to_the_user() -> None:
     ],
 )
 @pytest.mark.rule("objects-6.4")
-def test_8_the_pd_of_another_cluster_goes_by_its_full_name(reference: Json, expected: str) -> None:
+def test_8_the_pd_of_another_cluster_has_its_full_name(reference: Json, expected: str) -> None:
     tc = cluster(without=("pd",), cluster=reference, tiproxy={"replicas": 1})
     assert expected == config(tc)["proxy"]["pd-addrs"]
 
@@ -171,7 +171,7 @@ def test_the_secret_for_sql_to_tidb_may_have_another_name() -> None:
 
 
 @pytest.mark.rule("objects-6.5")
-def test_another_configuration_never_makes_another_config_map() -> None:
+def test_another_configuration_never_creates_another_config_map() -> None:
     tc = proxied(configUpdateStrategy="RollingUpdate")
     assert "InPlace" == component(tc, "tiproxy").config_update_strategy
 

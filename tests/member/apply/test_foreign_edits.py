@@ -44,7 +44,7 @@ def live(*, written: bool = True, **fields: Any) -> Json:
 
 
 def edited(body: Json, edit: Callable[[Json], object]) -> Json:
-    """The StatefulSet after an edit by another hand."""
+    """The StatefulSet after a foreign edit."""
     edit(body["spec"])
     body["metadata"]["generation"] += 1
     return body
@@ -108,12 +108,12 @@ def test_names_a_foreign_edit(which: str) -> None:
     assert told == str(found.change)
 
 
-def test_what_the_api_server_adds_is_no_edit() -> None:
+def test_additions_of_the_api_server_are_no_edit() -> None:
     assert None is foreign_edit(edited(live(**_RICH), lambda _: None))
     assert None is foreign_edit(live(written=False, **_RICH))
 
 
-def test_what_was_there_right_after_our_write_came_with_it() -> None:
+def test_a_change_that_came_with_our_write_is_no_edit() -> None:
     """An admission webhook would do it again."""
     mutated = live()
     container_of(mutated, "tikv")["image"] = "mirror.example.com/tikv:v8.5.0"

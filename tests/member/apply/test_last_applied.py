@@ -1,4 +1,4 @@
-"""What was applied last, and what differs from it (objects.md 2.3, 11)."""
+"""The record of the last application, and differences from it (objects.md 2.3, 11)."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def _desired(**fields: Any) -> Json:
 
 
 def _live(desired: Json) -> Json:
-    """What the API server makes of a stamped StatefulSet."""
+    """A stamped StatefulSet as the API server stores it."""
     live: Json = json.loads(json.dumps(stamped(desired)))
     live["spec"] |= {"revisionHistoryLimit": 10}
     live["spec"]["template"]["spec"] |= {"schedulerName": "default-scheduler", "securityContext": {}}
@@ -111,7 +111,7 @@ def _paths(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.rule("objects-2.3")
-def test_only_wished_metadata_is_recorded_beside_the_spec() -> None:
+def test_only_requested_metadata_is_recorded_beside_the_spec() -> None:
     wished = {"service": {"labels": {"own": "x"}, "annotations": {"a": "b"}}}
     record = json.loads(stamped(pd.services(cluster(pd=wished))[0])["metadata"]["annotations"][LAST_APPLIED])
     assert {"labels": ["own"], "annotations": ["a"]} == record["metadata"]
@@ -234,7 +234,7 @@ def test_own_metadata_is_repaired_and_withdrawn() -> None:
 
 
 @pytest.mark.rule("objects-11.5")
-def test_changes_by_hand_to_replicas_and_strategy_are_noticed() -> None:
+def test_notices_manual_changes_of_replicas_and_strategy() -> None:
     live = _live(_desired())
     live["spec"]["replicas"] = 1
     live["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
@@ -298,7 +298,7 @@ def test_topology_selectors_of_v16_stay_until_another_change() -> None:
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["v1.6 wrote it last", "v1.0 did"])
 @pytest.mark.rule("objects-11.5")
-def test_what_v10_noted_in_a_pod_template_stays_and_is_not_compared(is_recorded: bool) -> None:
+def test_v10_records_in_a_pod_template_stay_and_are_not_compared(is_recorded: bool) -> None:
     live = _live(_desired())
     record = json.loads(json.dumps(_desired()["spec"]))
     for spec in (live["spec"], record)[: 1 + is_recorded]:
@@ -331,7 +331,7 @@ def test_a_mount_without_a_volume_is_found_before_it_stops_a_pod() -> None:
 
 
 @pytest.mark.rule("objects-10.1")
-def test_what_a_deployment_was_given_is_its_pod_spec() -> None:
+def test_the_record_of_a_deployment_is_its_pod_spec() -> None:
     annotations = {"pingcap.com/last-applied-podtemplate": '{"containers":[]}'}
     live = {"kind": "Deployment", "metadata": {"annotations": annotations}}
     assert {"spec": {"template": {"spec": {"containers": []}}}} == applied(live)
@@ -356,7 +356,7 @@ def test_an_immutable_field_of_a_stateful_set_stays_and_is_named() -> None:
 
 @pytest.mark.parametrize("fields", [{"storageClassName": "policy"}, {"resources": {"requests": {"storage": "5Gi"}}}])
 @pytest.mark.rule("objects-11.5")
-def test_what_admission_has_made_of_volumes_is_no_change_of_the_spec(fields: Json) -> None:
+def test_a_change_of_volumes_by_admission_is_no_change_of_the_spec(fields: Json) -> None:
     live = _live(_desired())
     live["spec"]["volumeClaimTemplates"][0]["spec"] |= fields
     assert not sizes_differ(live, _desired())

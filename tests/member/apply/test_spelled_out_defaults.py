@@ -1,4 +1,4 @@
-"""A default that is spelled out in the spec makes no other pods (lifecycle.md 7.1)."""
+"""A default that the spec states explicitly changes no pod (lifecycle.md 7.1)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ _OF_PODS: Json = {
     "dnsPolicy": "ClusterFirst",
     "hostNetwork": False,
 }
-"""What the API server gives every pod, by the field of a component that says so."""
+"""The values that the API server sets on every pod, by the component's field for them."""
 
 _CONTAINER: Json = {"name": "beside", "image": "beside:1", "ports": [{"name": "web", "containerPort": 80}]}
 _SPELLED: Json = {"imagePullPolicy": "IfNotPresent", "terminationMessagePolicy": "File"}
@@ -77,7 +77,7 @@ def test_a_default_that_is_spelled_out_makes_no_other_pods(component: str) -> No
 
 @pytest.mark.parametrize("component", _COMPONENTS)
 @pytest.mark.rule("lifecycle-7.1")
-def test_another_value_makes_other_pods(component: str) -> None:
+def test_another_value_changes_pods(component: str) -> None:
     tc = cluster(component)
     others = {"schedulerName": "mine", "terminationGracePeriodSeconds": 31, "dnsPolicy": "Default"}
     found = {key: changed(component, tc, **{key: value}) for key, value in others.items()}

@@ -34,7 +34,7 @@ def tikv(replicas: int = 3, strategy: Json | None = None) -> Json:
 
 
 class Written:
-    """What became of a patch of a StatefulSet that is `there`."""
+    """The result of a patch of the StatefulSet `there`."""
 
     def __init__(self, there: Json) -> None:
         self.api = FakeApi()
@@ -52,7 +52,7 @@ class Written:
 
     @property
     def patched(self) -> bool:
-        """Whether something was sent."""
+        """True if a request was sent."""
         return "PATCH demo-tikv" in self.api.calls
 
 
@@ -113,7 +113,7 @@ def test_a_lower_partition_is_written_with_evidence() -> None:
     ("there", "wanted"),
     [(rolling(9), rolling(3)), (rolling(1), rolling(3)), (rolling(1), ON_DELETE), (ON_DELETE, rolling(3))],
 )
-def test_what_restarts_no_pod_needs_no_evidence(there: Json, wanted: Json) -> None:
+def test_a_change_that_restarts_no_pod_needs_no_evidence(there: Json, wanted: Json) -> None:
     spec = Written(tikv(strategy=there)).update(tikv(strategy=wanted))
     assert wanted.items() <= spec["updateStrategy"].items()
 
@@ -181,8 +181,8 @@ def tikv_with(change: Json, *, since_our_write: int) -> Json:
     return body | {"metadata": metadata, "spec": body["spec"] | {"template": template}}
 
 
-def test_what_admission_has_made_of_the_pod_template_is_not_sent_along() -> None:
-    """Where its webhook is silent for a moment, pods would be restarted for nothing."""
+def test_a_change_of_the_pod_template_by_admission_is_not_sent_along() -> None:
+    """While its webhook is silent for a moment, pods would restart for nothing."""
     here = Written(tikv_with({"env": [{"name": "REGION", "value": "north"}]}, since_our_write=0))
     more = Replicas.raised(here.body, 5)
     spec = here.update(with_size(tikv(3), more), more)

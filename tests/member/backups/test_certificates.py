@@ -1,4 +1,4 @@
-"""As whom the pods of Jobs speak TLS, and that its Secrets are there (backup.md 3.11)."""
+"""The TLS identity of Jobs' pods, and the check of its Secrets (backup.md 3.11)."""
 
 from typing import Any
 

@@ -87,7 +87,7 @@ def test_a_password_may_be_empty_and_keys_of_a_storage_may_not() -> None:
         ({}, {}, "UnsupportedStorageType", "the spec names no storage; set s3, gcs, azblob or local"),
     ],
 )
-def test_what_is_missing_has_v1_6s_reason_and_no_secret_in_it(
+def test_a_missing_value_has_v1_6s_reason_and_no_secret_in_it(
     storage: Json, secrets: Secrets, reason: str, message: str
 ) -> None:
     with pytest.raises(BadJob) as refused:
@@ -131,7 +131,7 @@ def test_passwords_come_from_secrets_and_may_be_encrypted() -> None:
         assert reason == refused.value.reason
 
 
-def test_the_user_has_the_last_word_and_the_time_zone_comes_last() -> None:
+def test_the_users_variables_win_and_the_time_zone_comes_last() -> None:
     own: list[Json] = [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]
     merged = with_users(own, [{"name": "B", "value": "2"}, {"name": "C", "value": "2"}], "Asia/Tokyo")
     assert [("A", "1"), ("B", "2"), ("C", "2"), ("TZ", "Asia/Tokyo")] == [

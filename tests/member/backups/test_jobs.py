@@ -1,4 +1,4 @@
-"""What the recordings don't show of the Jobs of Backups (backup.md 3.11)."""
+"""Properties of the Jobs of Backups that the recordings don't show (backup.md 3.11)."""
 
 from typing import Any
 
@@ -126,7 +126,7 @@ def test_volumes_differ_by_their_source_and_not_by_their_mount(one: Json, other:
 
 
 @pytest.mark.parametrize("endpoint", ["http://minio:9000/", "http://minio.lab.svc:9000", "https://10.0.0.1:9000", ""])
-def test_one_s3_may_be_reached_by_many_endpoints(endpoint: str) -> None:
+def test_several_endpoints_may_reach_one_s3(endpoint: str) -> None:
     one, other = (backup({"s3": S3 | {"endpoint": each}}).spec for each in ("http://minio:9000", endpoint))
     assert shared(one, "s3://lab/a", other, "s3://lab/a/b")
     assert not shared(one, "s3://lab/a", other, "s3://other/a")
@@ -143,7 +143,7 @@ def test_one_s3_may_be_reached_by_many_endpoints(endpoint: str) -> None:
         ({"mountPath": "/moved"}, "local:///restored/tuesday", True),
     ],
 )
-def test_one_volume_may_be_mounted_at_two_places(mount: Json, path: str, is_shared: bool) -> None:
+def test_one_volume_may_have_two_mounts(mount: Json, path: str, is_shared: bool) -> None:
     def spec(mount: Json) -> Any:
         volume = {"name": "v", "persistentVolumeClaim": {"claimName": "backups"}}
         return backup({"br": {"cluster": "a"}, "local": {"volume": volume, "volumeMount": mount}}).spec

@@ -1,4 +1,4 @@
-"""The time that the pod has which comes after one on a lost machine (lifecycle.md 9.5)."""
+"""The time for the successor of a pod on a lost machine (lifecycle.md 9.5)."""
 
 from datetime import timedelta
 

@@ -72,7 +72,7 @@ def test_a_store_is_lost_when_pd_and_kubernetes_both_say_so(state: str, pod: Pod
 
 
 @pytest.mark.rule("F44")
-def test_only_what_was_looked_at_without_a_break_counts() -> None:
+def test_only_time_observed_without_a_gap_counts() -> None:
     clock, failure_timers = FakeClock(), FailureTimers()
 
     def lasted(*keys: str) -> list[float]:
@@ -96,7 +96,7 @@ def test_time_without_observation_does_not_count() -> None:
 
 
 @pytest.mark.rule("F44")
-def test_what_can_not_be_seen_begins_anew() -> None:
+def test_an_unobserved_member_restarts_its_period() -> None:
     clock, failure_timers = FakeClock(), FailureTimers()
     failure_timers.update("pd", ["a"], clock)
     clock.step(60.0)

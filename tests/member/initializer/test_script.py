@@ -18,7 +18,7 @@ ROOT_EVERYWHERE = (
     b"UPDATE mysql.global_priv SET Host = '%' WHERE User = 'root';\n"
     b"UPDATE mysql.tables_priv SET Table_priv = 'Select,Update,Delete' WHERE User = 'mariadb.sys';\n"
 )
-"""As TiDB has it, whose mysql.user is a table that root may change."""
+"""A stand-in for TiDB, in whose mysql.user root may change rows."""
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
 
 
 class Pod:
-    """What the pod has, in a directory, and how its script ends."""
+    """The pod's files in a directory, and the result of its script."""
 
     def __init__(self, directory: Path, server: MariaDb) -> None:
         self.directory, self.server = directory, server

@@ -1,4 +1,4 @@
-"""When a single member that does not answer is restarted all the same (docs/rules/silence.md)."""
+"""When a silent single member is restarted all the same (docs/rules/silence.md)."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ _HEARD: dict[str, DataPlaneError | None] = {
 @pytest.mark.parametrize("cut_off", [True, False])
 @pytest.mark.parametrize("switches", [True, False])
 @pytest.mark.parametrize("asked", [True, False])
-def test_a_member_that_may_serve_is_restarted_only_if_the_user_asks(
+def test_a_member_that_may_serve_is_restarted_only_on_request(
     heard: str, alone: bool, cut_off: bool, switches: bool, asked: bool
 ) -> None:
     tc = cluster(annotations=_FORCE if asked else {}, tlsCluster={"enabled": switches})

@@ -28,7 +28,7 @@ class _Dependencies:
 
 
 def pod(clock: FakeClock, *, crashes: bool) -> Object:
-    """One that has just ceased to be Ready."""
+    """A pod that has just stopped being Ready."""
     ready = {"type": "Ready", "status": "False", "lastTransitionTime": stamp(clock.wall())}
     state = {"waiting": {"reason": "CrashLoopBackOff"}} if crashes else {"running": {}}
     status = {"conditions": [ready], "containerStatuses": [{"name": "pd", "restartCount": 1, "state": state}]}

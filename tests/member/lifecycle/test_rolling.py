@@ -12,7 +12,7 @@ from member.outcome import Wait
 
 
 def pods(text: str) -> list[RollingPod]:
-    """One word a pod, by ordinal: new or old, then what is wrong with it."""
+    """One word per pod, by ordinal: new or old, then its problem."""
     return [_standing(ordinal, word) for ordinal, word in enumerate(text.split())]
 
 
@@ -63,13 +63,13 @@ def _words(step: Step) -> str:
         ("old old new", "prepare p-1"),
         ("new new new", "finished"),
         ("", "finished"),
-        # a pod that comes late, or was left out, is next all the same
+        # a pod that came late or was skipped is next
         ("old new new", "prepare p-0"),
         ("new old new", "prepare p-1"),
     ],
 )
 @pytest.mark.rule("I15")
-def test_the_walk_goes_from_the_highest_ordinal_down(standing: str, expected: str) -> None:
+def test_a_roll_proceeds_from_the_highest_ordinal_down(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 
@@ -97,7 +97,7 @@ def test_none_is_restarted_before_all_restarted_ones_serve(standing: str, expect
         # the partition would take the Ready ones above along
         ("old old:ill old", "replace p-1"),
         ("old:ill old old", "replace p-0"),
-        # or wait for them: the StatefulSet goes from the highest down
+        # or wait for them: the StatefulSet proceeds from the highest ordinal down
         ("old old:ill new:ill", "replace p-1"),
         ("old:ill old:ill old:ill", "restart p-2"),
         ("old:ill old:ill new:ill", "replace p-1"),
@@ -133,7 +133,7 @@ def test_a_pod_on_a_node_that_is_cut_off_is_not_broken(standing: str, expected: 
         ("old:ended old:ended old:ill", "replace p-1"),
     ],
 )
-def test_a_pod_of_which_nothing_runs_comes_before_those_that_may_be_needed(standing: str, expected: str) -> None:
+def test_a_pod_without_processes_comes_before_pods_that_may_be_needed(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 

@@ -41,7 +41,7 @@ class World:
     strategy: Json
 
     def stateful_set(self, strategy: Json) -> Json:
-        """As it is once this strategy was written."""
+        """The pods after this strategy was written."""
         body = stamped(wanted(self.policy, strategy))
         body["metadata"] |= {"uid": "uid-2", "generation": 1}
         there = sum(pod != _GONE for pod in self.pods)
@@ -66,7 +66,7 @@ def wanted(policy: str, strategy: Json) -> Json:
 
 
 class Cache:
-    """What a lister shows: these objects, or none."""
+    """A lister that shows these objects, or none."""
 
     def __init__(self, *objects: Object) -> None:
         self._objects = objects
@@ -102,7 +102,7 @@ def _pod(ordinal: int, revision: str, state: str) -> Json:
 
 
 def written(world: World, rolling: Rolling) -> list[Json]:
-    """The strategies that are written one after another, until one stays or a pod is deleted, or there are too many."""
+    """The strategies that are written in sequence, until one stays, a pod is deleted, or there are too many."""
     found, wanted_one = [world.strategy], wanted(world.policy, _partition(_REPLICAS))
     while len(found) <= _WRITES:
         body = world.stateful_set(found[-1])

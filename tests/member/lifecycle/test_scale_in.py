@@ -15,7 +15,7 @@ from member.tikv.kind import KIND
 
 
 def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
-    """One member per letter, `h`ealthy or `i`ll; then the peers."""
+    """One member per letter, `h`ealthy or `i`ll (unhealthy), then the peers."""
     own = [Voter(n, f"pd-{n}", n, each == "h", n == leader) for n, each in enumerate(pattern)]
     return own + [Voter(100 + n, f"peer-{n}", None, each == "h", 100 + n == leader) for n, each in enumerate(peers)]
 
@@ -33,7 +33,9 @@ def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
     ids=["highest", "middle", "lowest", "only own", "no ordinal 0", "ordinal 0 is ill"],
 )
 @pytest.mark.rule("F28", "#3341")
-def test_who_leads_when_the_leader_leaves(members: Sequence[Voter], leaving: int, leads_next: str) -> None:
+def test_chooses_the_next_leader_when_the_leader_leaves(
+    members: Sequence[Voter], leaving: int, leads_next: str
+) -> None:
     step = pd.next_step(members, leaving)
     assert isinstance(step, Transfer)
     assert leads_next == step.to.name

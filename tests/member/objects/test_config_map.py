@@ -1,4 +1,4 @@
-"""Which name and text a ConfigMap gets (objects.md 6.5, design.md 3.5)."""
+"""The name and text of a ConfigMap (objects.md 6.5, design.md 3.5)."""
 
 from itertools import count
 
@@ -132,7 +132,7 @@ def test_a_colliding_digest_gets_a_suffix() -> None:
     ids=["nothing", "configuration", "script", "no script", "no configuration", "more"],
 )
 @pytest.mark.rule("R27")
-def test_what_others_make_of_the_texts_is_put_back_under_the_same_name(others: dict[str, str]) -> None:
+def test_a_foreign_edit_of_the_texts_is_undone_under_the_same_name(others: dict[str, str]) -> None:
     content = _content()
     name = f"demo-pd-{digest(content.data)}"
     choice = _choose(content, {"metadata": {}, "data": others}, name=name)

@@ -1,4 +1,4 @@
-"""What all components' pods share (objects.md 3.3 to 3.7). PD stands for all."""
+"""The common parts of all components' pods (objects.md 3.3 to 3.7), tested with PD."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ def _env(*names: str) -> list[Json]:
 
 
 @pytest.mark.rule("objects-3.5")
-def test_other_names_are_appended_in_the_given_order() -> None:
+def test_items_with_other_names_are_appended_in_the_given_order() -> None:
     result = with_additional_containers([{"name": "pd"}], [{"name": "z"}, {"name": "a"}])
     assert ["pd", "z", "a"] == [container["name"] for container in result]
 

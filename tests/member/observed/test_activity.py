@@ -1,4 +1,4 @@
-"""What is known of a pod that is not Ready (docs/rules/silence.md)."""
+"""What the operator knows about a pod that is not Ready (docs/rules/silence.md)."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ _RUNS: Json = {"running": {"startedAt": "2026-11-28T00:00:00Z"}}
 
 
 def pod(state: Json | None, *, restarts: int = 0, node: str = "node-1", **status: object) -> Pod:
-    """One whose container pd is in a state; None where no kubelet has reported it."""
+    """A pod whose container pd is in a state; None if no kubelet has reported it."""
     of_pd = {"name": "pd", "restartCount": restarts, "state": state}
     statuses = [{"name": "sidecar", "state": _RUNS}, *([of_pd] if state is not None else [])]
     body = {"spec": {"nodeName": node}, "status": {"containerStatuses": statuses} | status}
@@ -46,7 +46,7 @@ def test_a_kubelet_of_a_ready_node_is_believed(seen: Pod, expected: Activity) ->
 
 @pytest.mark.parametrize("node", [NodeState.NOT_READY, NodeState.UNKNOWN])
 @pytest.mark.parametrize("state", [_RUNS, _CRASHES, _ENDED, _NO_IMAGE, None])
-def test_what_a_pod_does_on_a_node_that_is_cut_off_or_gone_is_unknown(node: NodeState, state: Json | None) -> None:
+def test_the_state_of_a_pod_on_a_lost_or_unreachable_node_is_unknown(node: NodeState, state: Json | None) -> None:
     assert Activity.UNHEARD is activity(pod(state), "pd", node)
 
 

@@ -1,4 +1,4 @@
-"""What keeps a pod from being Ready, and which are."""
+"""Ready pods, and the reasons why others are not Ready."""
 
 import msgspec
 import pytest

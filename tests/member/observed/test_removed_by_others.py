@@ -14,7 +14,7 @@ _REPLACING = {"tidb.pingcap.com/replace-volume": "true"}
 
 
 def told(*, ordinal: int = 1, annotations: Json | None = None, state: str = "gone") -> str:
-    """What is said of a pod of three whose store 7 has left PD."""
+    """The message about a pod of three whose store 7 has left PD."""
     tc, name = cluster(tikv={"replicas": 3}), f"demo-tikv-{ordinal}"
     tc.status.tikv.synced = state != "unknown"
     store = TiKVStore(id="7", pod_name=name, ip="demo-tikv-1", leader_count=0, state="Tombstone")
@@ -34,10 +34,10 @@ def test_the_message_names_the_way_out() -> None:
 
 
 @pytest.mark.parametrize("state", ["there", "unknown", "recorded"])
-def test_who_is_known_unknown_or_replaced_by_failover_was_not(state: str) -> None:
+def test_known_unknown_and_replaced_members_were_not_removed_by_others(state: str) -> None:
     assert not told(state=state)
 
 
-def test_what_a_scale_in_or_a_command_removes_was_not() -> None:
+def test_members_removed_by_a_scale_in_or_a_command_were_not_removed_by_others() -> None:
     assert not told(ordinal=3)
     assert not told(annotations=_REPLACING)

@@ -1,4 +1,4 @@
-"""Which TidbClusters are one database, for settings that concern all of it (backup.md 4.4)."""
+"""The TidbClusters that form one database, for settings of the whole database (backup.md 4.4)."""
 
 from itertools import permutations
 
@@ -45,7 +45,7 @@ def test_clusters_that_join_each_other_in_any_way_are_one_database(names: tuple[
 def test_a_cluster_of_another_namespace_joins_by_consent(
     annotations: Json, references: ReferencePolicy, database: set[tuple[str, str]]
 ) -> None:
-    """Else a Restore of its namespace would have TiKV of this one restarted."""
+    """Else a Restore of its namespace would restart this cluster's TiKV."""
     host = {"apiVersion": "v1", "kind": "TidbCluster", "spec": {}}
     metadata = {"name": "a", "namespace": "ns", "annotations": annotations}
     guest = {"name": "guest", "namespace": "elsewhere"}

@@ -1,4 +1,4 @@
-"""What all members' status sync has in common (lifecycle.md 4.7)."""
+"""The common parts of the status sync of all members (lifecycle.md 4.7)."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -74,7 +74,7 @@ def test_a_component_begins_as_normal() -> None:
 
 
 @pytest.mark.rule("lifecycle-5")
-def test_times_move_when_what_they_date_moves() -> None:
+def test_transition_times_change_with_their_state() -> None:
     class Known:
         last_transition_time = EARLIER
 

@@ -1,4 +1,4 @@
-"""What `status.<component>.volumes` says of the volumes of all pods (lifecycle.md 5.8)."""
+"""`status.<component>.volumes`: the summary of the volumes of all pods (lifecycle.md 5.8)."""
 
 import msgspec
 import pytest

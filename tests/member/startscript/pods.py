@@ -35,7 +35,7 @@ _IMAGE = ["nslookup", "dig", "getent", "wget", "curl", "sleep", "hostname"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a script did: its exit code, its output, and the server's command line, if it came that far."""
+    """The result of a script: its exit code, its output, and the server's command line, if it started one."""
 
     code: int
     output: str
@@ -67,7 +67,7 @@ class Pod:
         file.write_text(text)
 
     def answers(self, program: str, *answers: tuple[int, str]) -> None:
-        """What `program` prints and exits with, call by call; the last answer again and again."""
+        """The output and exit code of `program`, call by call; the last answer repeats."""
         for number, (code, text) in enumerate(answers, start=1):
             self.write(f"answers/{program}.{number}", f"{code}\n{text}")
         self.write(f"answers/{program}.last", f"{answers[-1][0]}\n{answers[-1][1]}")
@@ -115,7 +115,7 @@ class Pod:
 
 
 def environment(component: str) -> Mapping[str, str]:
-    """What the StatefulSet of a component gives its pods (objects.md 4.1, 4.3, 4.4)."""
+    """The pod environment from a component's StatefulSet (objects.md 4.1, 4.3, 4.4)."""
     common = {"HOSTNAME": f"demo-{component}-0", "NAMESPACE": "ns"}
     peer = f"demo-{component}-peer"
     if component == "pd":

@@ -1,4 +1,4 @@
-"""What holds for every start script (objects.md 7.2)."""
+"""Properties of every start script (objects.md 7.2)."""
 
 import shutil
 import subprocess
@@ -85,7 +85,7 @@ def test_scripts_of_clusters_without_pd_are_clean(script: Script, make: Callable
 
 
 def shellcheck(text: str) -> str:
-    """What shellcheck finds; the first line does not matter to it, as the pod runs `sh <script>`."""
+    """The findings of shellcheck; it ignores the first line, as the pod runs `sh <script>`."""
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
     check = ["shellcheck", "--shell=sh", "-"]

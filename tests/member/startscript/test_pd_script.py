@@ -29,7 +29,7 @@ def argv(*more: str, host: str = HOST, name: str = "demo-pd-0", scheme: str = "h
 
 
 def asked(call: str) -> str:
-    """The text that a call asked Discovery about."""
+    """The text about which a call asked Discovery."""
     return base64.b64decode(call.rpartition("/new/")[2]).decode()
 
 
@@ -44,7 +44,7 @@ def test_a_member_without_data_asks_until_discovery_answers(pd_pod: Pod) -> None
 
 
 @pytest.mark.rule("objects-7.4")
-def test_it_waits_a_random_time_between_questions_and_before_it_starts(pd_pod: Pod) -> None:
+def test_waits_a_random_time_between_requests_and_before_the_start(pd_pod: Pod) -> None:
     pd_pod.answers("wget", (1, ""), (1, ""), (0, BEGIN))
     pd_pod.run(pd_script(cluster()))
     dns, *between, before = [int(seconds) for seconds in pd_pod.calls("sleep")]
@@ -204,7 +204,7 @@ def test_bash_shebang() -> None:
 
 
 @pytest.mark.rule("objects-7.3")
-def test_v2_asks_discovery_by_its_short_name(pd_pod: Pod) -> None:
+def test_v2_asks_discovery_at_its_short_name(pd_pod: Pod) -> None:
     pd_pod.answers("dig", (0, "10.0.0.1"))
     pd_pod.answers("wget", (0, BEGIN))
     pd_pod.run(pd_script(v2()))

@@ -60,7 +60,7 @@ def test_the_preferred_addresses_are_heeded_in_both_generations(tso_pod: Pod) ->
 
 
 @pytest.mark.rule("objects-7.5")
-def test_it_waits_for_its_own_address(tso_pod: Pod) -> None:
+def test_waits_for_its_own_address(tso_pod: Pod) -> None:
     tso_pod.answers("dig", (0, "10.0.0.9"), (0, "10.0.0.1"))
     assert argv("http://demo-pd:2379") == tso_pod.run(pdms_script(micro(version="v8.5.0"), "tso")).argv
     assert 2 == len(tso_pod.calls("dig"))

@@ -42,7 +42,7 @@ def test_preferred_addresses_of_pd_are_not_pumps(pump_pod: Pod) -> None:
 
 
 @pytest.mark.rule("objects-7.7")
-def test_across_kubernetes_discovery_is_asked(pump_pod: Pod) -> None:
+def test_asks_discovery_across_kubernetes(pump_pod: Pod) -> None:
     pump_pod.replaces("tail", TAIL)
     pump_pod.answers("wget", (1, ""), (0, "http://demo-pd:2379,http://other:2379"))
     assert (

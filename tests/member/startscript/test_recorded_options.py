@@ -1,4 +1,4 @@
-"""Every option that shows in a start script is known as one, so that a user's change is never taken for ours."""
+"""Every option in a start script is a recorded option, so that a user's change is never taken for the operator's."""
 
 from collections.abc import Callable
 from typing import Any

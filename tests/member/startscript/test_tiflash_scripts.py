@@ -50,14 +50,14 @@ def test_across_kubernetes_it_asks_discovery_for_pd(pod: Pod, tls: dict[str, Any
 
 
 @pytest.mark.rule("objects-7.6")
-def test_the_container_runs_what_was_filled_in(pod: Pod) -> None:
+def test_the_container_runs_with_the_completed_templates(pod: Pod) -> None:
     assert "/tiflash/tiflash server --config-file /data0/config.toml" == tiflash_script(cluster(), config_mounted=False)
     assert [*SERVER, "/data0/config.toml"] == pod.run(tiflash_script(v2(), config_mounted=False)).argv
 
 
 @pytest.mark.parametrize(("make", "pd"), [(cluster, "http://demo-pd:2379"), (v2, "demo-pd:2379")])
 @pytest.mark.rule("objects-7.6")
-def test_with_a_mounted_config_map_flags_say_what_is_the_pods(
+def test_with_a_mounted_config_map_flags_pass_the_pods_addresses(
     pod: Pod, make: Callable[..., TidbCluster], pd: str
 ) -> None:
     flags = [

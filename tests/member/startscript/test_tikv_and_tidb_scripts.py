@@ -143,7 +143,7 @@ def test_across_kubernetes_tidb_asks_discovery(tidb_pod: Pod, tc: TidbCluster) -
 
 
 @pytest.mark.rule("objects-9.4")
-def test_discovery_with_mtls_is_asked_with_the_components_certificate(tidb_pod: Pod) -> None:
+def test_asks_discovery_with_the_components_certificate_under_mtls(tidb_pod: Pod) -> None:
     tidb_pod.answers("curl", (0, "demo-pd:2379"))
     tidb_pod.run(tidb_script(cluster(acrossK8s=True, tlsCluster=MTLS)))
     (call,) = tidb_pod.calls("curl")

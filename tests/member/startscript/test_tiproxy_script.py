@@ -23,7 +23,7 @@ def pod(request: pytest.FixtureRequest, tmp_path: Path) -> Pod:
 
 
 @pytest.mark.rule("objects-7.7")
-def test_it_advertises_its_own_name(pod: Pod) -> None:
+def test_advertises_its_own_name(pod: Pod) -> None:
     assert [
         "/bin/tiproxy",
         "--config=/etc/proxy/proxy.toml",
@@ -48,7 +48,7 @@ def test_a_domain_shows_in_the_name(pod: Pod) -> None:
 
 
 @pytest.mark.rule("objects-7.1")
-def test_there_is_one_script_for_both_versions() -> None:
+def test_both_versions_share_one_script() -> None:
     assert script(cluster()) == script(v2())
     assert [{}, {"clusterDomain": "c.local"}] == [
         start_script_options(each) for each in (v2(), cluster(clusterDomain="c.local"))

@@ -22,14 +22,14 @@ def world() -> World:
 
 @pytest.fixture
 def port(world: World) -> Iterator[int]:
-    """Where discovery serves."""
+    """The address of Discovery's server."""
     server = Server("discovery", ("127.0.0.1", 0), answer_with(world.app().handle))
     with server.serving():
         yield server.port
 
 
 def dial(pod: Pod, host: str, port: int) -> None:
-    """Let the pod's wget reach discovery by its name in the cluster."""
+    """Let the pod's wget reach Discovery by its name in the cluster."""
     wget = shutil.which("wget")
     if wget is None:
         pytest.skip("there is no wget here")
@@ -70,7 +70,7 @@ def test_a_refused_pod_never_starts_by_itself(pd_pod: Pod, world: World, port: i
     pd_pod.env["NAMESPACE"] = "default"
     assert not isinstance(world.tc, Exception)
     world.tc.status.cluster_id = "7"
-    # the third pause ends the script, which would ask for ever
+    # the third pause ends the script, which would ask forever
     pd_pod.replaces(
         "sleep", '#!/bin/sh\necho >>"$POD_ROOT/slept"\n[ "$(wc -l <"$POD_ROOT/slept")" -lt 3 ] || kill "$PPID"\n'
     )

@@ -1,4 +1,4 @@
-"""The phases of a growing claim, as a function of what it says (lifecycle.md 10.2)."""
+"""The phases of a growing claim, as a function of its status (lifecycle.md 10.2)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -48,7 +48,7 @@ def test_the_next_step_follows_from_sizes_and_revisions(claim: VolumeClaim, size
 
 
 @pytest.mark.rule("lifecycle-10.2")
-def test_a_claim_that_was_asked_is_waited_for() -> None:
+def test_waits_for_a_claim_with_a_changed_request() -> None:
     expected = Wait("waiting for PersistentVolumeClaim tikv-a-tikv-0 to grow from 1Gi to 2Gi")
     assert expected == next_step(BEGUN, WANTED, lambda: NOW)
 
@@ -75,7 +75,7 @@ def test_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str) -> N
     ],
 )
 @pytest.mark.rule("lifecycle-10.2")
-def test_what_can_not_be_names_field_claim_and_way_out(claim: VolumeClaim, wanted: Wanted, why: str) -> None:
+def test_an_impossible_change_names_field_claim_and_way_out(claim: VolumeClaim, wanted: Wanted, why: str) -> None:
     step = next_step(claim, wanted, lambda: NOW)
     assert isinstance(step, Refuse)
     assert step.why.startswith("spec.tikv.requests.storage: PersistentVolumeClaim tikv-a-tikv-0 has")
@@ -83,5 +83,5 @@ def test_what_can_not_be_names_field_claim_and_way_out(claim: VolumeClaim, wante
 
 
 @pytest.mark.rule("lifecycle-10.2")
-def test_a_class_that_is_not_asked_for_is_left_as_it_is() -> None:
+def test_a_class_that_is_not_requested_stays_unchanged() -> None:
     assert Settled() == next_step(CLAIM, Wanted("spec.tikv.requests.storage", "1Gi"), lambda: NOW)
