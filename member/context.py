@@ -29,7 +29,7 @@ from member.backups.pods import ManagerSettings
 from member.memory.certificate_book import CertificateBook
 from member.memory.cluster import ClusterMemory
 from member.naming import member_name
-from member.outcome import Outcome
+from member.outcome import Outcome, Refused
 from ports.clock import Clock
 from ports.randomness import Randomness, SecretRandomness
 
@@ -138,7 +138,7 @@ class ClusterContext:
     `removed` are components that run although the spec lacks them; `tc` has them as they run. `unavailable` are the
     verdicts on components that are out of service. `missing_certificates` names unusable TLS Secrets that running pods
     would mount after their next restart. `rolls_to_come` are components whose pods will or may have to be restarted,
-    and whose roll has not begun.
+    and whose roll has not begun. `refused_upgrades` are components that do not take the version in the spec, and why.
     """
 
     owner: Object
@@ -151,6 +151,7 @@ class ClusterContext:
     unavailable: dict[str, Verdict] = field(default_factory=dict)
     missing_certificates: str = ""
     rolls_to_come: set[str] = field(default_factory=set)
+    refused_upgrades: dict[str, Refused] = field(default_factory=dict)
     held: Held = Held.NO
     memory: ClusterMemory = field(default_factory=ClusterMemory)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)

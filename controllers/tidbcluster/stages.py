@@ -57,6 +57,8 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
         # for example the PD of another cluster (F40, I7)
         ctx.outcomes |= refused
         return
+    refused_upgrades = {each.name: each.rolling.refused_upgrade(ctx) for each in workloads()}
+    ctx.refused_upgrades = {name: refused for name, refused in refused_upgrades.items() if refused}
     judged = judge(ctx, workloads())
     decide(ctx, stages(), attempt, partial(_seen, ctx))
     act(ctx, asking(), attempt)

@@ -225,10 +225,13 @@ def _begin(view: RollView, desired: Json, changed: str) -> Roll:
     if forced := view.rolling.forced(view.ctx):
         waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
         return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
+    if refused := view.ctx.refused_upgrades.get(view.component):
+        _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
+        return Roll(False, view.no_restarts(pods), refused)
     step = next_step(pods)
     broken = step if isinstance(step, Restart | Replace) else None
     fixes_unready = broken is not None and view.may_fix_unready(broken.pod)
-    may_go = _may_go(view, broken, pods) if broken and fixes_unready else view.blocked()
+    may_go = _may_go(view, broken, pods) if broken and fixes_unready else view.blocked() or view.refused_later(desired)
     if isinstance(may_go, NotDone):
         # the cleanup of the previous roll must not wait until this one may begin
         _call_hook(view.component, lambda: view.rolling.finish(view.ctx))

@@ -21,7 +21,7 @@ from member.observed.activity import Activity, cached_activity
 from member.observed.claims import volume_being_deleted
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
-from member.observed.status import UPGRADE, phase_while_upgrading
+from member.observed.status import UPGRADE, image_of, phase_while_upgrading
 from member.outcome import NotDone, Waiting
 from member.polling import seconds_since
 
@@ -57,6 +57,17 @@ class RollView:
             return Waiting("Scaling", f"waiting for {self.component} to be scaled before restarting its pods")
         at_risk = volume_being_deleted(self.ctx, self.component)
         return at_risk or _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
+
+    def refused_later(self, desired: Json) -> Waiting | None:
+        """The wait before a change of the image for a later component that refuses its own (7.2)."""
+        if image_of(self.body, self.component) == image_of(desired, self.component):
+            return None
+        for row in map(component_type, self.ctx.refused_upgrades):
+            if self.component in row.upgrades_after:
+                own = component_type(self.component)
+                what = f"waiting until {row.title} can be upgraded, too, before restarting {own.title}'s pods"
+                return Waiting(f"WaitingFor{row.word}", what)
+        return None
 
     def may_fix_unready(self, pod: RollingPod) -> bool:
         """True if the roll may begin now because a pod is not Ready, although Ready pods must wait (F11).

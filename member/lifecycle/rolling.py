@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kube.objects import Json, Object
 from member.context import OwnContext
 from member.evidence import Evidence, Spared, spared
-from member.outcome import NotDone
+from member.outcome import NotDone, Refused
 
 
 def _nothing_to_do(*_: object) -> None:
@@ -46,6 +46,9 @@ class Rolling:
     `spare`: evidence that the data plane can do without a pod that is not Ready, after moving away what the pod serves.
     It returns a Silence if the data plane cannot be asked; a DataPlaneError counts as one. `forced`: evidence that the
     data plane cannot be observed, if the user wants the restart nevertheless.
+
+    `refused_upgrade`: the refusal of the version in the spec, known before any pod restarts. Components that upgrade
+    earlier then keep their version, too.
     """
 
     blocked: Callable[[OwnContext], NotDone | None] = _nothing_to_do
@@ -57,3 +60,4 @@ class Rolling:
     finish: Callable[[OwnContext], NotDone | None] = _nothing_to_do
     spare: Callable[[OwnContext, str], Spared | Silence | NotDone] = _unrouted
     forced: Callable[[OwnContext], Evidence | None] = _nothing_to_do
+    refused_upgrade: Callable[[OwnContext], Refused | None] = _nothing_to_do

@@ -5,8 +5,9 @@ one is online again.
 """
 
 from apis import binlog, images
+from apis.accessor import component
 from dataplane.pump import PUMP_ONLINE
-from kube.objects import Json, Object
+from kube.objects import Object
 from member.context import ReconcileContext
 from member.evidence import pump_node_gone
 from member.lifecycle.rolling import Rolling
@@ -53,12 +54,22 @@ _OUT = ScaleOut(
 )
 
 
-def _begin(ctx: ReconcileContext, live: Json, desired: Json) -> Refused | None:
+def _refused_upgrade(ctx: ReconcileContext) -> Refused | None:
+    """The refusal of a version without Pump while TiDB needs it. Without binlogs, Pump is the only one that stays."""
+    tidb = ctx.tc.spec.tidb
+    return _no_such_pump(ctx) if tidb is not None and tidb.binlog_enabled else None
+
+
+def _no_such_pump(ctx: ReconcileContext) -> Refused | None:
     """The refusal of a version that Pump does not have: its image does not exist, and TiDB cannot commit meanwhile."""
-    running, wanted = (images.version_of(image_of(tree, "pump")) for tree in (live, desired))
-    if not binlog.goes(running, wanted) or not desired["spec"]["replicas"]:
+    live = ctx.stateful_set("pump")
+    if ctx.tc.spec.pump is None or not ctx.tc.spec.pump.replicas or live is None:
         return None
-    if none_has_image(ctx, "pump", image_of(live, "pump")):
+    image, wanted = image_of(live.decode(), "pump"), component(ctx.tc, "pump").version
+    running = images.version_of(image)
+    if not binlog.goes(running, wanted):
+        return None
+    if none_has_image(ctx, "pump", image):
         # reverting a mistaken version must work
         return None
     what = f"there is no Pump {wanted}, since {binlog.REMOVED_IN} has removed TiDB Binlog; no pod is restarted for it"
@@ -73,6 +84,10 @@ PUMP = Workload(
     stateful_set=desired.stateful_set,
     serving=_serving,
     scaling=Scaling(_OUT, scaling.SCALE_IN),
-    rolling=Rolling(unmet_condition=_unmet_condition, begin=_begin),
+    rolling=Rolling(
+        unmet_condition=_unmet_condition,
+        refused_upgrade=_refused_upgrade,
+        begin=lambda ctx, _live, _desired: _no_such_pump(ctx),
+    ),
     made_by_v16=desired.made_by_v16,
 )

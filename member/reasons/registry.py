@@ -235,13 +235,15 @@ _STARTING: Mapping[str, Reason] = {
         "Look at what TiKV is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tikv.conditions}'`.",
     ),
     "WaitingForTiDB": Reason(
-        "The restart of TiCDC's pods waits for the end of TiDB's upgrade or scaling.",
-        "It continues when TiDB is done.",
+        "The restart of TiCDC's pods waits for the end of TiDB's upgrade or scaling. Or TiDB refuses its new version, "
+        "and the other components keep theirs, too.",
+        "It continues when TiDB is done, or can be upgraded.",
         "Look at what TiDB is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tidb.conditions}'`.",
     ),
     "WaitingForPump": Reason(
         "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "
-        "scaled, which comes before a restart of TiDB.",
+        "scaled, which comes before a restart of TiDB. Or Pump refuses its new version, and the other components keep "
+        "theirs, too.",
         "It makes TiDB's pods, or restarts them, afterwards.",
         "Look at the condition of Pump. A cluster without binlogs needs no Pump.",
     ),
@@ -557,7 +559,7 @@ _SCALING: Mapping[str, Reason] = {
         "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a TiDB that runs "
         "already the condition `BinlogSupported` says so; an older one is not upgraded, since drainers would miss all "
         "that is written from then on. Neither is Pump, which has no such version: TiDB cannot commit without one.",
-        "It restarts no pod of TiDB and Pump for the new version, and continues with everything else.",
+        "It restarts no pod of the cluster for the new version, and continues with everything else.",
         "Leave Pump at its version with `spec.pump.version`, and set up replication with TiCDC. Then set "
         "`spec.tidb.binlogEnabled` to false: TiDB is upgraded. At last scale Pump to 0 replicas, remove `spec.pump`. "
         "Or leave TiDB at its version, too, with `spec.tidb.version`.",

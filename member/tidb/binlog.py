@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from apis import binlog, images
 from apis.accessor import component
 from apis.tidbcluster import TidbCluster
-from kube.objects import Json, stored_condition
+from kube.objects import stored_condition
 from member.context import ReconcileContext
 from member.observed.pods import none_has_image
 from member.observed.status import image_of
@@ -29,13 +29,16 @@ def condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
     return {BINLOG_SUPPORTED: (True, "Done", "TiDB lacks no binlogs that it is to write")} if known else {}
 
 
-def refused_upgrade(ctx: ReconcileContext, live: Json, desired: Json) -> Refused | None:
+def refused_upgrade(ctx: ReconcileContext) -> Refused | None:
     """The refusal of a version without binlogs while a version that writes them runs."""
-    said = _lacking(ctx.tc)
-    running, wanted = (images.version_of(image_of(tree, "tidb")) for tree in (live, desired))
-    if not said or not binlog.goes(running, wanted):
+    said, live = _lacking(ctx.tc), ctx.stateful_set("tidb")
+    if not said or live is None:
         return None
-    if none_has_image(ctx, "tidb", image_of(live, "tidb")):
+    image = image_of(live.decode(), "tidb")
+    running = images.version_of(image)
+    if not binlog.goes(running, component(ctx.tc, "tidb").version):
+        return None
+    if none_has_image(ctx, "tidb", image):
         # reverting a mistaken version must work
         return None
     what = f"{said}, and {running} does; no pod is restarted for it"

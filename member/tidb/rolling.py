@@ -154,7 +154,7 @@ def _spare(ctx: ReconcileContext, name: str) -> Spared | NotDone:
 
 ROLLING = Rolling(
     unmet_condition=_unmet_condition,
-    begin=binlog.refused_upgrade,
+    refused_upgrade=binlog.refused_upgrade,
     prepare=begin,
     spare=_spare,
     ignored_pods=ignored_pods,

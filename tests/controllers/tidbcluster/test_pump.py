@@ -237,7 +237,7 @@ def version(world: OperatorWorld, component: str) -> str:
 @pytest.mark.rule("lifecycle-6.6")
 def test_refuses_an_upgrade_that_ends_binlogs(world: OperatorWorld, way_out: Json) -> None:
     upgraded_to_one_without(world)
-    assert ["v8.5.2", "v8.3.0", "v8.3.0"] == [version(world, each) for each in ("tikv", "pump", "tidb")]
+    assert ["v8.3.0"] * 4 == [version(world, each) for each in ("pd", "tikv", "pump", "tidb")]
     assert "Set spec.pump.version to v8.3.0" in message(world)
     world.change(pump={"version": "v8.3.0"}, tidb={"replicas": 2})
     world.run_until(lambda: world.exists(PODS, "basic-tidb-1"), within=60.0)
