@@ -17,7 +17,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli import certs, hints, manifests, prometheus
+from cli import certs, hints, manifests, sandbox
 from cli.awaited import AWAITED, WORK, see
 from cli.failures import Failure
 from cli.progress import View, view
@@ -275,7 +275,7 @@ def _print_monitors(documents: Sequence[manifests.Manifest], stage: _Stage) -> N
         if each.kind != TIDB_MONITORS.kind:
             continue
         monitor = each.namespace, each.name
-        if path := prometheus.write_configuration(stage.world.client(), monitor, stage.directory, proxy):
+        if path := sandbox.write_configuration(stage.world.client(), monitor, stage.directory, proxy):
             lines = (
                 f"\nA real Prometheus for TidbMonitor {each.name}, on http://127.0.0.1:9090:",
                 f"\n    prometheus --config.file={path} --storage.tsdb.path={stage.directory / 'prometheus'}\n",

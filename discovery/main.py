@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import structlog
 from structlog.typing import EventDict
@@ -19,13 +21,13 @@ from dataplane.errors import BadTlsMaterial
 from dataplane.http_transport import HttpTransport
 from dataplane.tls import TlsMaterial
 from discovery.app import MissingSetting, make_app, setting
-from discovery.dashboard import DashboardProxy, answer_through
 from kube.config import ConfigError
 from kube.connecting import connect_directly
 from kube.user_config import load
 from ports.clock import Clock, SystemClock
 from ports.fencing import OpenFence
-from ports.http_server import ListenError, Server, answer_with, mutual_tls
+from ports.http_server import Answer, Conversation, ListenError, Server, answer_with, end_to_end, mutual_tls
+from ports.transport import ByteStream, Request, Response, Transport, TransportError
 
 _log = structlog.get_logger(__name__)
 
@@ -35,6 +37,9 @@ _API_TIMEOUT = 2.0
 """The timeout of a request to the Kubernetes API in seconds: start scripts wait three for their answer, and retry."""
 
 _SIGNALS = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
+_CONNECT = 10.0
+_SILENCE = 60.0
+"""Seconds; the dashboard collects logs and profiles, which takes time."""
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
@@ -101,6 +106,52 @@ def _servers(options: argparse.Namespace, environ: Mapping[str, str], clock: Clo
         Server("api", ("", options.port), answer_with(app.handle), tls),
         Server("proxy", ("", options.proxy_port), answer_through(proxy)),
     ]
+
+
+class DashboardProxy:
+    """A reverse proxy to PD's dashboard that passes only `/dashboard` (objects.md 10.2)."""
+
+    def __init__(self, transport: Transport, pd_url: str) -> None:
+        """`pd_url` is the URL of PD's Service, e.g. `https://demo-pd:2379`."""
+        self._transport = transport
+        self._pd_url = pd_url
+
+    @contextmanager
+    def open(self, request: Request) -> Iterator[ByteStream]:
+        """PD's answer to a request whose URL is a path.
+
+        Raises TransportError, also for any other path than the dashboard's.
+        """
+        if not _is_dashboard(request.url):
+            raise TransportError(request.method, request.url, "only /dashboard is passed on to PD")
+        onward = Request(
+            request.method, self._pd_url + request.url, end_to_end(request.headers), request.body, _CONNECT + _SILENCE
+        )
+        stream = self._transport.stream(onward, idle_timeout=_SILENCE)
+        try:
+            yield stream
+        finally:
+            stream.close()
+
+
+def answer_through(proxy: DashboardProxy) -> Answer:
+    """An `Answer` that streams PD's answers; 502 if there is none."""
+
+    def answer(conversation: Conversation, request: Request) -> None:
+        try:
+            with proxy.open(request) as stream:
+                conversation.send_stream(stream)
+        except TransportError as error:
+            conversation.close_connection = True
+            with suppress(OSError):
+                conversation.send_response_of(Response(502, {"connection": "close"}, f"{error}\n".encode()))
+
+    return answer
+
+
+def _is_dashboard(url: str) -> bool:
+    path = urlsplit(url).path
+    return path.startswith("/dashboard") and ".." not in path.split("/")
 
 
 def _dashboard(cluster: str, environ: Mapping[str, str]) -> DashboardProxy:

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import deployment, distributions, plugin, sbom
-from release.source import ROOT, export, notes, uncommitted
+from release import deployment, plugin, sbom
+from release.source import ROOT, build_library, build_operator, builder, export, notes, uncommitted
 
 _BILLS = {
     "tidb-operator-py": "requirements.lock",
@@ -49,9 +49,9 @@ def build(given: argparse.Namespace) -> Iterator[str]:
     if uncommitted():
         yield "warning: uncommitted changes are not part of the release"
     empty(target)
-    python = distributions.builder(source, work / "python")
-    distributions.build_operator(source, python, target)
-    distributions.build_library(source, python, work / "library", target)
+    python = builder(source, work / "python")
+    build_operator(source, python, target)
+    build_library(source, python, work / "library", target)
     machines = plugin.this_machine() if given.this_machine else plugin.every_machine()
     file = plugin.build(source, work / "plugin", target, machines)
     plugin.krew_manifest(source, plugin.package(source, file, target), given.url, target)

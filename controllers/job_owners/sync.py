@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import partial
 from typing import Generic
 
+import structlog
+
 from apis.consent import BY_CONSENT, ReferencePolicy
 from apis.decoding import decode
 from apis.problem import InvalidField
@@ -17,7 +19,6 @@ from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobCaches, JobOwner, M, Merge
-from controllers.job_owners.phase_log import PhaseLog
 from controllers.key_locks import RETRY_AFTER
 from controllers.outcomes import result_of, sooner
 from controllers.own_write import OwnWrite
@@ -38,6 +39,7 @@ _BRIEF = 5.0
 
 _STEP = "step"
 """The name of the only stage, in the log."""
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,3 +205,25 @@ class _Waits:
             self.since = now
         self.reason = reason
         return max(self.since + _BRIEF - now, 0.0) if reason else 0.0
+
+
+@dataclass(slots=True)
+class PhaseLog:
+    """Log lines about the phases of one object: each phase once, with the duration of the phase before.
+
+    Pods write phases as well, so each sync reads the phase. The phase at the start of the process and the first phase
+    of a Job are not logged. Trouble that the operator finds is logged elsewhere, with its cause.
+    """
+
+    phase: str | None = None
+    since: float = 0.0
+
+    def look(self, owner: Object, now: float, *, is_told: bool = False) -> None:
+        """Note the phase; log it if it has changed, unless it `is_told` elsewhere."""
+        phase = (owner.decode().get("status") or {}).get("phase") or ""
+        if phase == self.phase:
+            return
+        if self.phase and not is_told:
+            seconds = round(now - self.since, 1)
+            _log.info("phase changed", kind=owner.kind, phase=phase, before=self.phase, seconds=seconds)
+        self.phase, self.since = phase, now

@@ -4,9 +4,14 @@ The controller writes only `tikv.evictLeader` of the cluster's status, which no 
 clusters alone that are paused, being deleted, or invalid (I26, I27, I28).
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 import msgspec
+import structlog
 
 from apis.tidbcluster import TidbCluster
+from controllers.cache_waits import CacheWaits
 from controllers.controller import Result
 from controllers.enqueueing import Enqueue
 from controllers.key_locks import RETRY_AFTER
@@ -18,17 +23,24 @@ from controllers.status_patch import patch_status
 from controllers.tidbcluster.commands import Commands, note
 from controllers.tidbcluster.events import clusters_of_pod
 from controllers.tidbcluster.kind import TIDB_CLUSTER
-from controllers.tidbcluster_pod import dispatch
-from controllers.tidbcluster_pod.command_events import PodMemory, report, warn
 from controllers.tidbcluster_pod.events import evicted_pods
+from kube.events import NORMAL, WARNING, EventRecorder
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
+from member import labels
 from member.commands.annotations import commands_of, is_commanded, seconds_left, unknown_values
+from member.components import workload
 from member.context import Dependencies, ReconcileContext
-from member.outcome import Done, Outcome
+from member.evidence import is_same_cluster
+from member.lifecycle.component_sync import REMOVED
+from member.memory.cluster import ClusterMemory
+from member.observed.instances import instance_taken
+from member.outcome import DONE, Done, Failed, Outcome, Refused
+from member.tikv import commands
 
 _STAGE = "pod_command"
+log = structlog.get_logger(__name__)
 
 
 class TidbClusterPodSync:
@@ -80,13 +92,13 @@ class TidbClusterPodSync:
         ctx = TIDB_CLUSTER.context(owner, tc, self._deps, memory.cluster)
         before = ctx.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
-        stage = Stage[ReconcileContext](_STAGE, lambda ctx: dispatch.act(ctx, name, pod))
+        stage = Stage[ReconcileContext](_STAGE, lambda ctx: take_step(ctx, name, pod))
         outcome = attempt(stage, ctx, self._runtime.on_defect)
         memory.is_slow = bool(TIDB_CLUSTER.slow(ctx))
         if ctx.status.tikv.evict_leader != before:
             self._write_evictions(ctx)
-        warn(self._deps.recorder, memory, owner, uid, unknown_values(pod) if pod else ())
-        report(self._deps.recorder, memory, owner, uid, outcome)
+        warn_once(self._deps.recorder, memory, owner, uid, unknown_values(pod) if pod else ())
+        report_outcome(self._deps.recorder, memory, owner, uid, outcome)
         self._note(owner.key, name, outcome)
         paced = memory.cache_waits.paced({_STAGE: outcome}, self._deps.clock)
         return sooner(result_of(paced), self._until_one_expires(pod))
@@ -135,3 +147,63 @@ class TidbClusterPodSync:
         evictions = msgspec.to_builtins(ctx.status.tikv.evict_leader)
         tikv = (old.get("tikv") or {}) | {"evictLeader": evictions or None}
         patch_status(self._deps.applier, TIDB_CLUSTERS, ctx.owner, old, old | {"tikv": tikv})
+
+
+def take_step(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
+    """Take one step of the command of a pod (lifecycle.md 13); `pod` is None if the cache lacks it.
+
+    Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
+    """
+    command = next(iter(commands_of(pod)), None) if pod else None
+    if command is None and name not in ctx.status.tikv.evict_leader:
+        return Done()
+    if taken := instance_taken(ctx):
+        return taken
+    if not is_same_cluster(ctx):
+        return Refused("ForeignPD", "PD reports the id of another cluster; commands on pods are ignored")
+    ended = Done() if command and commands.is_one(command) else commands.end(ctx, name, pod)
+    if pod is None or command is None or pod.metadata.deletion_timestamp:
+        return ended
+    component = pod.metadata.labels[labels.COMPONENT]
+    if component in ctx.removed:
+        return Refused(
+            REMOVED, f"{component} was removed from the spec; commands on its pods wait until it is restored"
+        )
+    return workload(component).commands[command.key](ctx, pod, command)
+
+
+@dataclass(slots=True)
+class PodMemory:
+    """The memory of one pod.
+
+    `owner` is the key of its cluster. `reported` is the UID of the pod and the last reported reason, `warned` its UID
+    and the reported problems. `is_slow` is True if servers that its command needs did not answer in time. `cluster`
+    holds measurements of its commands.
+    """
+
+    owner: str = ""
+    reported: tuple[str, str] | None = None
+    warned: tuple[str, ...] = ()
+    is_slow: bool = False
+    cluster: ClusterMemory = field(default_factory=ClusterMemory)
+    cache_waits: CacheWaits = field(default_factory=CacheWaits)
+
+
+def report_outcome(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, outcome: Outcome) -> None:
+    """Report the outcome of the command of a pod with the UID `uid`, if its reason has changed."""
+    news = None if outcome.reason == DONE else (uid, outcome.reason)
+    if news is not None and news != memory.reported:
+        log.info("pod command", reason=outcome.reason, message=outcome.message)
+        kind = WARNING if isinstance(outcome, Refused | Failed) else NORMAL
+        recorder.event(cluster, kind, outcome.reason, outcome.message)
+    memory.reported = news
+
+
+def warn_once(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, problems: Sequence[str]) -> None:
+    """Warn once of annotations with unknown commands."""
+    news = (uid, *problems) if problems else ()
+    if news != memory.warned:
+        for problem in problems:
+            log.warning("unknown command", problem=problem)
+            recorder.event(cluster, WARNING, "UnknownCommand", problem)
+    memory.warned = news

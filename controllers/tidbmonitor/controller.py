@@ -14,9 +14,8 @@ from controllers.runtime import Runtime
 from controllers.simple_kind import SimpleKind
 from controllers.status_fields import STATUS_FIELDS
 from controllers.target_cluster import listed_clusters
-from controllers.tidbmonitor.addresses import telling
 from controllers.tidbmonitor.rights import OF_ALL_NAMESPACES, finalize
-from controllers.tidbmonitor.stages import PRUNED, STAGES, observe
+from controllers.tidbmonitor.stages import PRUNED, STAGES, dashboard_addresses, observe
 from controllers.tidbmonitor.targets import listed_dm_clusters
 from controllers.unheeded import of_kind
 from informers.handlers import ResourceEventHandlerDetailedFuncs
@@ -62,7 +61,7 @@ def tidb_monitor_controllers(
 
     `etcd_of` returns clients of the clusters' etcd; for the other arguments see `SimpleKind.controllers`.
     """
-    kind = replace(TIDB_MONITOR, stages=(*STAGES, telling(etcd_of)))
+    kind = replace(TIDB_MONITOR, stages=(*STAGES, dashboard_addresses(etcd_of)))
     (controller,) = kind.controllers(runtime, selector, permitted, settings=references)
     objects = runtime.informers(selector)
     monitors = objects.lister_for(TIDB_MONITORS)

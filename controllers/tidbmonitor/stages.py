@@ -1,6 +1,8 @@
 """The stages of a reconcile of a TidbMonitor (other-resources.md 3.2)."""
 
 from apis.monitors import TidbMonitor
+from apis.problem import InvalidField
+from controllers.cluster_etcd import EtcdOf
 from controllers.consent import apply_data
 from controllers.owned_deletion import prune
 from controllers.owned_volumes import keep_volumes
@@ -10,7 +12,9 @@ from controllers.stages import Stage
 from controllers.tidbmonitor import rights
 from controllers.tidbmonitor.migration import migrate
 from controllers.tidbmonitor.targets import find_clusters
-from kube.objects import Json
+from dataplane import topology
+from dataplane.errors import DataPlaneError
+from kube.objects import Json, Object
 from kube.resources import (
     CONFIG_MAPS,
     INGRESSES,
@@ -20,13 +24,15 @@ from kube.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
     STATEFUL_SETS,
+    TIDB_CLUSTERS,
     TIDB_MONITORS,
     Resource,
 )
 from member.apply.last_applied import applied, stamped, template_change
-from member.monitor import objects
+from member.monitor import grafana, objects
+from member.monitor.containers import PROMETHEUS_PORT
 from member.monitor.inputs import Inputs
-from member.monitor.naming import FINALIZER, base_labels, monitor_name
+from member.monitor.naming import FINALIZER, base_labels, monitor_name, service_name
 from member.outcome import Done, NotDone, Outcome
 
 Monitor = Reconcile[TidbMonitor]
@@ -166,3 +172,50 @@ STAGES = (
     Stage("status", observe),
 )
 """The stages in their order. A stage that waits does not stop later ones."""
+
+
+def dashboard_addresses(etcd_of: EtcdOf) -> Stage[Reconcile[TidbMonitor]]:
+    """The stage that writes the addresses of the monitor into PD, for TiDB Dashboard (other-resources.md 3.8).
+
+    It uses the etcd clients of `etcd_of`. The next resync retries clusters that do not answer.
+    """
+
+    def act(ctx: Reconcile[TidbMonitor]) -> Outcome:
+        clusters = _clusters(ctx)
+        failed = [f"{each.key} ({error})" for each in clusters if (error := _write_addresses(ctx, etcd_of, each))]
+        return Done(f"TiDB Dashboard does not have the monitor's addresses yet: {', '.join(failed)}" if failed else "")
+
+    return Stage("addresses", act)
+
+
+def _clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
+    """The clusters that the monitor may write to and that have a PD of their own that is not suspended."""
+    targets = ctx.found.clusters if isinstance(ctx.found, Inputs) else ()
+    there = (ctx.referred(TIDB_CLUSTERS, each.namespace, each.name) for each in targets if not each.is_kept)
+    return [cluster for cluster in there if cluster is not None and _has_pd(cluster)]
+
+
+def _has_pd(cluster: Object) -> bool:
+    body = cluster.decode()
+    status = (body.get("status") or {}).get("pd") or {}
+    return bool((body.get("spec") or {}).get("pd")) and status.get("phase") != "Suspend" and bool(status.get("members"))
+
+
+def _write_addresses(ctx: Reconcile[TidbMonitor], etcd_of: EtcdOf, cluster: Object) -> str:
+    """Write the addresses into a cluster; return the error, empty if there is none."""
+    try:
+        topology.tell(etcd_of(cluster), _addresses(ctx.model))
+    except (InvalidField, DataPlaneError) as error:
+        return str(error)
+    return ""
+
+
+def _addresses(monitor: TidbMonitor) -> dict[str, tuple[str, int]]:
+    found = {"prometheus": (_host(monitor, "prometheus"), PROMETHEUS_PORT)}
+    if monitor.spec.grafana is not None:
+        found["grafana"] = (_host(monitor, "grafana"), grafana.PORT)
+    return found
+
+
+def _host(monitor: TidbMonitor, of: str) -> str:
+    return f"{service_name(monitor, of)}.{monitor.metadata.namespace}.svc"

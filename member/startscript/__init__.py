@@ -8,10 +8,7 @@ spec changes.
 
 from member.startscript.pd import pd_script
 from member.startscript.pdms import pdms_script
-from member.startscript.pump import pump_script
-from member.startscript.tidb import tidb_script
-from member.startscript.tiflash import tiflash_init_script, tiflash_script
-from member.startscript.tikv import tikv_script
+from member.startscript.servers import pump_script, tidb_script, tiflash_init_script, tiflash_script, tikv_script
 
 __all__ = [
     "pd_script",

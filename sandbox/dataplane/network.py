@@ -1,5 +1,6 @@
 """The network: resolves names to running processes and injects faults on the way (dataplane-apis.md 1, 14)."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,6 @@ from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.monitoring import handled
 from sandbox.dataplane.output import Output
-from sandbox.dataplane.paths import path_class
 from sandbox.dataplane.processes import Answer, Launch, Process, Waiting, text
 from sandbox.dataplane.tls import NOBODY, PROVEN, Certificate, Handshakes, ServerSide
 
@@ -32,6 +32,13 @@ _PEERS = "(peers)"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _CUT_OFF = Fault(Trouble.BLACK_HOLE)
 _HTTP_TO_HTTPS = text(400, "Client sent an HTTP request to an HTTPS server.\n")
+_IDENTIFIERS = (
+    (re.compile(r"/name/[^/]+$"), "/name/{name}"),
+    (re.compile(r"/transfer/[^/]+$"), "/transfer/{name}"),
+    (re.compile(r"/(new|verify)/[^/]+"), r"/\1/{address}"),
+    (re.compile(r"-scheduler-\d+$"), "-scheduler-{id}"),
+    (re.compile(r"/\d+(?=/|$)"), "/{id}"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,13 @@ class Running:
     def concurrent(self) -> bool:
         """True if requests are handled outside the data plane's lock, because the handler itself uses the network."""
         return bool(getattr(self.process, "concurrent", False))
+
+
+def path_class(path: str) -> str:
+    """`/pd/api/v1/store/4/label` becomes `/pd/api/v1/store/{id}/label`."""
+    for pattern, name in _IDENTIFIERS:
+        path = pattern.sub(name, path)
+    return path
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,7 @@ from simulate.engine.events import Events
 from simulate.engine.hands import Hands
 from simulate.engine.interleaving import Interleaver, Step
 from simulate.engine.operator import SETTINGS, Operator
-from simulate.engine.request_faults import RequestFaults, refusal
-from simulate.engine.request_rules import RequestRules
+from simulate.engine.request_faults import RequestFaults, RequestRules, refusal
 from simulate.engine.trace import Show, Trace
 from simulate.engine.worlds import KEY, NAMESPACE, Reseedable, empty_world
 from simulate.engine.write_addresses import Address, WriteCounts

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from cli.prometheus import write_configuration
+from cli.sandbox import write_configuration
 from kube.resources import CONFIG_MAPS
 from member.monitor.objects import prometheus_config
 from tests.apis.test_monitor_validation import monitor

@@ -15,8 +15,7 @@ import pytest
 import structlog
 
 from dataplane.http_transport import HttpTransport
-from discovery.dashboard import DashboardProxy, answer_through
-from discovery.main import main
+from discovery.main import DashboardProxy, answer_through, main
 from ports.http_server import ListenError, Server, answer_with, mutual_tls
 from ports.transport import ByteStream, Request, Response, Transport, TransportError
 from tests.dataplane.certificates import Authority

@@ -16,7 +16,7 @@ from typing import ClassVar
 import pytest
 from structlog.testing import capture_logs
 
-from discovery.dashboard import DashboardProxy, answer_through
+from discovery.main import DashboardProxy, answer_through
 from ports.clock import SystemClock
 from ports.http_server import Answer, Server, answer_with, mutual_tls
 from ports.randomness import SeededRandomness
@@ -105,7 +105,7 @@ def _forward_proxy() -> Iterator[int]:
 
 _SERVERS: dict[str, Callable[[], AbstractContextManager[int]]] = {
     "ports/http_server.py": lambda: _of_ports(answer_with(_large)),
-    "discovery/dashboard.py": lambda: _of_ports(answer_through(DashboardProxy(_Endless(), "http://pd"))),
+    "discovery/main.py": lambda: _of_ports(answer_through(DashboardProxy(_Endless(), "http://pd"))),
     "sandbox/apiserver/http_server.py": _api_server,
     "sandbox/forward_proxy.py": _forward_proxy,
 }
@@ -145,7 +145,7 @@ def test_each_class_of_a_server_is_tested() -> None:
         if file.parts[len(_ROOT.parts)] not in ("tests", "bench", ".venv", "hack")
         and re.search(r"HTTPServer\)|\.listen\(", file.read_text("utf-8"))
     }
-    assert found == _SERVERS.keys() - {"discovery/dashboard.py"}
+    assert found == _SERVERS.keys() - {"discovery/main.py"}
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import pytest
 from ports.clock import FakeClock
 from ports.transport import Request, Response
 from simulate.engine.calls import Port, call
-from simulate.engine.request_rules import RequestRules
+from simulate.engine.request_faults import RequestRules
 
 
 class _Watched:

@@ -9,7 +9,7 @@ from apis.backups import Backup
 from apis.compact_backups import CompactBackup
 from apis.decoding import decode
 from apis.problem import Problem
-from controllers.compact_backup.log_range import obstacle
+from controllers.compact_backup.making import obstacle
 from member.outcome import Wait
 from tests.apis.backups import S3, tree
 from tests.controllers.restore.test_log_range import log, snapshot
