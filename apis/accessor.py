@@ -64,10 +64,8 @@ class Component:
 
     @property
     def image(self) -> str:
-        """The image of the main container; empty when the spec names none.
-
-        Discovery has none of its own: it runs the operator's image.
-        """
+        """The image of the main container; empty if the spec names none. Discovery has no image in the spec: it runs
+        the operator's."""
         if isinstance(self.spec, DiscoverySpec):
             return ""
         if self.runs_image_field:
@@ -96,7 +94,7 @@ class Component:
         return "spec.version" if self.spec.version is None else f"{self.field}.version"
 
     def _image_of_pd(self) -> str:
-        """What PD microservices without an image run."""
+        """The image of PD microservices without an image."""
         pd = find(self.tc, "pd") if isinstance(self.spec, PDMSSpec) else None
         return pd.image if pd else ""
 
@@ -116,7 +114,7 @@ class Component:
         """The component's list, else the cluster's."""
         return self.spec.image_pull_secrets or self.cluster.image_pull_secrets
 
-    # Where and as whom the pods run
+    # Where the pods run, and with which identity
 
     @property
     def host_network(self) -> bool:
@@ -140,7 +138,7 @@ class Component:
 
     @property
     def topology_spread_constraints(self) -> list[Json]:
-        """As a pod spec wants them: the component's list, else the cluster's, with selectors (objects.md 3.4)."""
+        """For a pod spec: the component's list, else the cluster's, with selectors (objects.md 3.4)."""
         constraints = self.spec.topology_spread_constraints or self.cluster.topology_spread_constraints
         return [self._spread(constraint) for constraint in constraints]
 
@@ -223,12 +221,12 @@ class Component:
 
     @property
     def security_context(self) -> Json | None:
-        """Of the main container; component only."""
+        """The main container's, from the component only."""
         return self.spec.security_context
 
     @property
     def resources(self) -> Json:
-        """Of the main container: requests, limits and claims without `storage`; empty parts left out."""
+        """The main container's requests, limits and claims without `storage`; empty parts are left out."""
         return container_resources(self.spec.requests, self.spec.limits, self.spec.claims)
 
     @property
@@ -246,7 +244,7 @@ class Component:
         """Component only."""
         return self.spec.env_from
 
-    # How pods are replaced
+    # Replacement of pods
 
     @property
     def pod_management_policy(self) -> str:
@@ -277,13 +275,13 @@ class Component:
 
     @property
     def scale_in_parallelism(self) -> int:
-        """How many pods may go at a time; one for a component without a scale policy."""
+        """The number of pods that may be removed at a time; one for a component without a scale policy."""
         policy = self.workload.scaling_policy
         return (policy.scale_in_parallelism if policy else None) or 1
 
     @property
     def scale_out_parallelism(self) -> int:
-        """How many pods may come at a time; one for a component without a scale policy."""
+        """The number of pods that may be added at a time; one for a component without a scale policy."""
         policy = self.workload.scaling_policy
         return (policy.scale_out_parallelism if policy else None) or 1
 
@@ -291,7 +289,7 @@ class Component:
 
     @property
     def config(self) -> Config | None:
-        """What the user wrote; for TiFlash the server's part. Its proxy's is `tc.spec.tiflash.config.proxy`."""
+        """The user's configuration; for TiFlash the server's part. Its proxy's is `tc.spec.tiflash.config.proxy`."""
         return self.workload.server_config
 
     def config_tables(self) -> Table:
@@ -346,7 +344,7 @@ def workloads(tc: Cluster) -> list[Component]:
 def container_resources(
     requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], claims: Sequence[Json] = ()
 ) -> Json:
-    """Resources of a container: `storage` is the size of a volume and goes elsewhere; empty parts are left out."""
+    """Resources of a container without `storage`, which is the size of a volume; empty parts are left out."""
     result: Json = {
         "requests": {name: quantity for name, quantity in requests.items() if name != "storage"},
         "limits": {name: quantity for name, quantity in limits.items() if name != "storage"},

@@ -1,4 +1,4 @@
-"""What Backup, Restore, BackupSchedule and CompactBackup have in common (api/shared-types.fields)."""
+"""The common parts of Backup, Restore, BackupSchedule and CompactBackup (api/shared-types.fields)."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from apis.storage_providers import StorageProvider
 
 
 class BRConfig(Model, kw_only=True):
-    """What BR works on, and how; absent: Dumpling exports and TiDB Lightning imports."""
+    """The cluster that BR works on, and BR's options; if absent, Dumpling exports and TiDB Lightning imports."""
 
     cluster: str
     cluster_namespace: str = ""
@@ -29,7 +29,7 @@ class BRConfig(Model, kw_only=True):
 
 
 class TiDBAccessConfig(Model, kw_only=True):
-    """How TiDB is reached by SQL."""
+    """The SQL access to TiDB."""
 
     host: str
     port: Int32 = 0
@@ -39,7 +39,7 @@ class TiDBAccessConfig(Model, kw_only=True):
 
 
 class JobSpec(StorageProvider, kw_only=True):
-    """What shapes the pods of every Job, whatever it is for (backup.md 3.1, 3.11)."""
+    """Settings for the pods of every Job (backup.md 3.1, 3.11)."""
 
     resources: Resources = {}
     env: list[Variable] = []
@@ -58,7 +58,7 @@ class JobSpec(StorageProvider, kw_only=True):
 
 
 class ArchiveSpec(JobSpec, kw_only=True):
-    """What a Backup and a Restore have in common: with an export or import, files pass through a volume."""
+    """The common fields of a Backup and a Restore, including the volume through which exports and imports pass."""
 
     backup_type: str = ""
     tikv_gc_life_time: str | None = field(name="tikvGCLifeTime", default=None)
@@ -69,7 +69,7 @@ class ArchiveSpec(JobSpec, kw_only=True):
 
 
 class Progress(Model, kw_only=True):
-    """How far a step has come, in percent."""
+    """The progress of a step, in percent."""
 
     step: str = ""
     progress: float = 0

@@ -10,7 +10,7 @@ from apis.shared import Int32, Int64, Metadata, Model, NullableTime, Time, crd_d
 
 
 class DumplingConfig(Model, kw_only=True):
-    """How Dumpling exports."""
+    """Options of Dumpling."""
 
     options: list[str] = []
     table_filter: list[str] = []
@@ -56,7 +56,7 @@ class BackupSpec(ArchiveSpec, kw_only=True):
 
 
 def is_incremental(br_options: Iterable[object]) -> bool:
-    """True if options of BR have it save only what has changed since another backup, from which alone none restores."""
+    """True if options of BR make it save only changes since another backup; such a backup alone cannot be restored."""
     return any(str(each).startswith("--lastbackupts") and each != "--lastbackupts=0" for each in br_options)
 
 
@@ -75,7 +75,7 @@ BackupConditions = Annotated[list[BackupCondition], Meta(extra_json_schema={"nul
 
 
 class LogSubCommandStatus(Model, kw_only=True):
-    """How one command of a log backup stands (backup.md 3.8)."""
+    """The progress of one command of a log backup (backup.md 3.8)."""
 
     command: str = ""
     time_started: NullableTime = None

@@ -30,7 +30,7 @@ class DeprecatedService(Model, kw_only=True):
 
 
 class ClusterSpec(Model, kw_only=True):
-    """What `spec` says for all components. The properties are fields of TidbClusters, and unset elsewhere."""
+    """The settings of `spec` for all components. The properties are fields of TidbClusters, and unset elsewhere."""
 
     discovery: DiscoverySpec | None = None
     paused: bool = False
@@ -71,7 +71,7 @@ class ClusterSpec(Model, kw_only=True):
 
     @property
     def enable_pvc_replace(self) -> bool | None:
-        """Whether volumes may be replaced pod by pod."""
+        """True if volumes may be replaced pod by pod."""
         return None
 
     @property
@@ -105,7 +105,7 @@ class ClusterCondition(Model, kw_only=True):
 
 
 class ClusterStatus(Model, kw_only=True):
-    """What the operator last saw."""
+    """The status as the operator last wrote it."""
 
     conditions: Annotated[list[ClusterCondition], Meta(extra_json_schema={"nullable": True})] = []
 

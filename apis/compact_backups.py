@@ -9,7 +9,7 @@ from apis.shared import Conditions, Int32, Metadata, Model, Time, crd_default
 
 
 class CompactSpec(JobSpec, kw_only=True):
-    """Which part of a log backup to compact, and how."""
+    """The part of a log backup to compact, and the options."""
 
     start_ts: str = ""
     end_ts: str = ""

@@ -43,7 +43,7 @@ class DiscoverySpec(ComponentSpec, kw_only=True):
 
 
 class TidbWorkloadSpec(WorkloadSpec, kw_only=True):
-    """What every component of a TidbCluster that runs in a StatefulSet can set."""
+    """The fields of every component of a TidbCluster that runs in a StatefulSet."""
 
     service_account: str = ""
 
@@ -120,7 +120,7 @@ class TiDBServiceSpec(ServiceSpec, kw_only=True):
     additional_ports: list[ServicePort] = []
 
     def with_defaults(self) -> Self:
-        """What the user left open, filled in."""
+        """Fill in the defaults of unset fields."""
         return structs.replace(
             self,
             expose_status=given(self.expose_status, True),
@@ -278,7 +278,7 @@ class StorageClaim(Model, kw_only=True):
 
 
 class TiFlashConfig(Model, kw_only=True):
-    """`spec.tiflash.config`: configuration of the server and of the proxy beside it."""
+    """`spec.tiflash.config`: configuration of the server and of its proxy."""
 
     config: Config | None = None
     proxy: Config | None = None

@@ -82,7 +82,7 @@ class PDMSStatus(SyncedStatus, kw_only=True):
 
     @property
     def health(self) -> list[bool]:
-        """See `ComponentStatus`: who is registered serves."""
+        """See `ComponentStatus`: registered members serve."""
         return [True for _ in self.members]
 
     def is_available(self, replicas: int) -> bool:

@@ -38,7 +38,7 @@ class Slot:
     """Where the spec of a component is within the spec of a cluster of its kind.
 
     `section` finds it, None when it is absent; `replaced` puts one in its place, and adds it when it is absent; `tree`
-    is the spec of a cluster that has nothing but this, as JSON.
+    is a cluster's spec with only this component, as JSON.
     """
 
     section: Callable[[Any], Section | None]
@@ -60,7 +60,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unready:
-    """What the Ready condition says while a component is not; the lowest `rank` is named (lifecycle.md 2.3)."""
+    """The reason of the Ready condition while a component is not ready; the lowest `rank` wins (lifecycle.md 2.3)."""
 
     rank: int
     reason: str
@@ -169,7 +169,7 @@ class ComponentType:
 
 
 def own_section(name: str) -> Slot:
-    """A component with a field of its own in the spec."""
+    """A component with its own field in the spec."""
 
     def section(spec: ClusterSpec) -> Section | None:
         own: ComponentSpec | None = getattr(spec, name)

@@ -123,7 +123,7 @@ TIFLASH = ConfigSchema(
 )
 
 TIFLASH_PROXY = ConfigSchema(tables=("security", "server"), floats=_TIKV_FLOATS)
-"""TiFlash's second file, of the proxy beside the server."""
+"""TiFlash's second file, for its proxy."""
 
 TICDC = ConfigSchema(renamed={"timezone": "tz", "gcTTL": "gc-ttl", "logLevel": "log-level", "logFile": "log-file"})
 

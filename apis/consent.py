@@ -26,7 +26,7 @@ class Permission(Enum):
     """How a reference is permitted.
 
     `OPEN`: nothing restricts it, as in v1.6. `GRANTED`: by the owner of the target, or by the administrator for these
-    namespaces; what was made on the strength of a grant goes when the grant goes. `NONE`: not at all.
+    namespaces; objects created by a grant are deleted with it. `NONE`: not at all.
     """
 
     OPEN = "open"
@@ -48,7 +48,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReferencePolicy:
-    """What the administrator permits beside the consent of owners.
+    """The references that the administrator permits without the consent of owners.
 
     `is_open` permits every reference. `pairs` are the namespaces that refer, each with one that it may refer to; `*`
     stands for every namespace.

@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The part of a CRD beside the schema (api/crds.md 1, 3).
+    """The parts of a CRD other than the schema (api/crds.md 1, 3).
 
     Without `status_subresource` the status is written with the object, as by v1.6's `backup-manager`: users' Roles
     allow no more than that (backup.md 8).
@@ -203,7 +203,7 @@ TIDB_MONITOR = Kind(
     model=TidbMonitor,
     plural="tidbmonitors",
     short_names=("tm",),
-    # v1.6 has no columns of its own
+    # v1.6 has no columns here
     columns=(
         Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
         Column("Status", "string", '.status.conditions[?(@.type=="Progressing")].message', priority=1),

@@ -9,7 +9,7 @@ from apis.shared import ComponentSpec, Metadata, Model, ServiceSpec, StorageVolu
 
 
 class TidbDashboardSpec(ComponentSpec, kw_only=True):
-    """Which cluster to show, and how."""
+    """The cluster to show, and the settings."""
 
     clusters: list[TidbClusterRef]
     pv_reclaim_policy: Annotated[str | None, crd_default("Retain")] = "Retain"
@@ -35,7 +35,7 @@ class TidbDashboardStatus(Model, kw_only=True):
 
 
 class TidbDashboard(Model, kw_only=True):
-    """TiDB Dashboard for a TidbCluster, in a pod of its own."""
+    """TiDB Dashboard for a TidbCluster, in a separate pod."""
 
     api_version: str = "pingcap.com/v1alpha1"
     kind: str = "TidbDashboard"

@@ -40,7 +40,7 @@ def decode(tree: Json, model: type[_M]) -> _M:
 
 
 def decode_json(raw: bytes, model: type[_M]) -> _M:
-    """As `decode`, from JSON text, which mostly contains no null."""
+    """Like `decode`, from JSON text, which mostly contains no null."""
     try:
         tree: Json = msgspec.json.decode(raw)
         return _decoded(without_nulls(tree) if b"null" in raw else tree, model)
@@ -82,7 +82,7 @@ def _value_without_nulls(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Embedded:
-    """Where trees of Kubernetes and configurations are in a value: the value itself, below keys, in every item."""
+    """The places of Kubernetes trees and configurations in a value: the value itself, below keys, in every item."""
 
     is_tree: bool = False
     shape: type[msgspec.Struct] | None = None
@@ -159,7 +159,7 @@ _JSON_TYPES: Mapping[type[inspect.Type], tuple[type, str]] = {
 
 
 def _fits(value: object, kind: inspect.Type) -> bool:
-    """True if a value is of a type, what is below it left aside."""
+    """True if a value has a type, regardless of nested values."""
     if isinstance(kind, inspect.UnionType):
         return any(_fits(value, plain(choice)) for choice in kind.types if not is_none(choice))
     if isinstance(kind, inspect.LiteralType):

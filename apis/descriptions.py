@@ -1,9 +1,6 @@
-"""What `kubectl explain` says of the fields of a spec: a sentence each, by name, or by model and name where it differs.
-
-What has no sentence here is described by its model.
-
-Short on purpose: a definition must stay small enough for a client-side apply (api/crds.md 2).
-"""
+"""The descriptions of spec fields for `kubectl explain`: a sentence each, by name, or by model and name where they
+differ. Fields without a sentence here are described by their model. They are short on purpose: a definition must stay
+small enough for a client-side apply (api/crds.md 2)."""
 
 import re
 from collections.abc import Mapping
@@ -209,7 +206,7 @@ _TEXTS: Mapping[str, str] = {
 
 _PLACE = re.compile(r"^`[\w.]+`: |^An entry of `[\w.]+`: ")
 _CITED = re.compile(r" \([^()]*\)(?=\.?$)")
-"""How docstrings of models begin, and what they cite at their end."""
+"""Beginnings of models' docstrings, and citations at their end, which descriptions omit."""
 
 
 def describe(tree: Json, model: type[Model]) -> None:

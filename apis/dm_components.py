@@ -32,7 +32,7 @@ class DMDiscoverySpec(DiscoverySpec, kw_only=True):
 
 
 class DMComponentSpec(WorkloadSpec, kw_only=True):
-    """What masters and workers of DM can set alike."""
+    """The common settings of DM's masters and workers."""
 
     base_image: Annotated[str, crd_default("pingcap/dm")] = "pingcap/dm"
     max_failover_count: Count | None = None

@@ -18,7 +18,8 @@ class DMClusterSpec(ClusterSpec, kw_only=True):
 
 
 class DMClusterStatus(ClusterStatus, kw_only=True):
-    """`status`: what the operator last saw. The records of failover are its memory, all else can be observed anew."""
+    """`status`: the operator's last observation. Only the records of failover must be remembered; all else can be
+    observed again."""
 
     master: DMMasterStatus = field(default_factory=DMMasterStatus)
     worker: DMWorkerStatus = field(default_factory=DMWorkerStatus)

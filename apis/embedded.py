@@ -1,4 +1,4 @@
-"""What Kubernetes says of the types that specs embed: the parts of a pod, of its volumes and of its Services.
+"""Kubernetes' definitions of the types that specs embed: the parts of a pod, of its volumes and of its Services.
 
 `kubernetes_types.json` holds their fields as Kubernetes publishes them; `sandbox.apiserver.import_types` writes it. The
 trees themselves stay as users write them (`apis.shared.Json`), so that fields newer than these types survive.
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 SHAPE: Final = "shape"
-"""The key of an annotation under which the name of the type of a tree stands; `shape` makes a model of it."""
+"""The key of an annotation with the name of a tree's type; `shape` creates a model of it."""
 FREE: Final = "free"
 """The key of the annotation of a value that may be any tree, such as a configuration."""
 PUBLISHED: Final = Path(__file__).with_name("kubernetes_types.json")

@@ -11,7 +11,7 @@ _REMOVE = "remove it"
 
 @dataclass(frozen=True, slots=True)
 class FlagSetting:
-    """What a flag overrides: `path` in the configuration file, empty where the file has no such setting.
+    """A setting that a flag overrides: `path` in the configuration file, empty where the file has no such setting.
 
     `instead` is the way out. `sometimes`: only some start scripts have the flag. `founding`: it says how members find
     each other at their first start; PD and DM-master do not start with the setting beside a flag that says so, too.
@@ -24,7 +24,7 @@ class FlagSetting:
 
 
 FlagSettings = Mapping[str, FlagSetting]
-"""By flag, without its dashes."""
+"""The settings by flag, without its dashes."""
 
 NO_SETTING = FlagSetting()
 

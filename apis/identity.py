@@ -1,4 +1,4 @@
-"""What a cluster is called and of which sort it is (defaults-and-validation.md 8.2, 8.4)."""
+"""The names and kinds of clusters (defaults-and-validation.md 8.2, 8.4)."""
 
 from collections.abc import Collection
 
@@ -7,7 +7,7 @@ from apis.tidbcluster import TidbCluster
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 FORCE_PD_BOOTSTRAP = "tidb.pingcap.com/force-pd-bootstrap"
-"""Annotation of the TidbCluster; its value is the id of the PD cluster that is given up. Ours, unknown to v1.6."""
+"""Annotation of the TidbCluster: the id of the PD cluster that the user abandons. Unknown to v1.6."""
 
 SKIP_TLS_WHEN_CONNECT_TIDB = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
 """Annotation of the TidbCluster: SQL clients use no TLS, although TiDB offers it."""
@@ -30,7 +30,7 @@ def scheme(tc: Cluster) -> str:
 
 
 def speaks_sql_tls(tc: TidbCluster) -> bool:
-    """True if what the operator makes speaks TLS with TiDB's SQL port (objects.md 9.3)."""
+    """True if the operator's objects connect to TiDB's SQL port by TLS (objects.md 9.3)."""
     tidb = tc.spec.tidb
     enabled = tidb is not None and tidb.tls_client is not None and tidb.tls_client.enabled
     return enabled and SKIP_TLS_WHEN_CONNECT_TIDB not in tc.metadata.annotations
@@ -56,5 +56,5 @@ def known_cluster_ids(tc: TidbCluster, claimed: Collection[str] = ()) -> tuple[s
 
 
 def is_abandoned(tc: TidbCluster, claimed: Collection[str] = ()) -> bool:
-    """True if the user has given up the one PD cluster that is known, so that another may take its place."""
+    """True if the user has abandoned the known PD cluster, so that another may replace it."""
     return known_cluster_ids(tc, claimed) == (tc.metadata.annotations.get(FORCE_PD_BOOTSTRAP),)

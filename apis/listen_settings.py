@@ -9,7 +9,7 @@ Accepted = tuple[object, ...]
 """The values that equal the default; messages name the first."""
 
 ListenSettings = Mapping[str, Callable[[Mapping[str, int]], Accepted]]
-"""Dotted path in a configuration file by what is accepted there, given the ports of the component."""
+"""The accepted values by dotted path in a configuration file, given the ports of the component."""
 
 _EVERYWHERE = ("0.0.0.0", "::", "[::]")
 

@@ -42,9 +42,9 @@ def due(spec: BackupSpec, status: Json) -> str:
 
 
 def asked(spec: BackupSpec, status: Json) -> str:
-    """As `due`, without truncation.
+    """The due sub-command, without truncation.
 
-    A log must have started before it is paused or stopped, and a stopped one stays so; v1.6 starts a Job that must
+    A log must have started before it is paused or stopped, and a stopped one stays stopped; v1.6 starts a Job that must
     fail.
     """
     command = _asked(spec, str(status.get("phase") or ""))
@@ -54,7 +54,7 @@ def asked(spec: BackupSpec, status: Json) -> str:
 
 
 def is_in_sync(command: str, status: Json) -> bool:
-    """True if a sub-command has done already what it is for."""
+    """True if a sub-command has already done its work."""
     if command == START:
         return bool(status.get("commitTs"))
     return command in _BECOMES and status.get("phase") == _BECOMES[command]
@@ -116,7 +116,7 @@ def _with_phase(status: Json, said: LogCondition, now: datetime) -> Json:
 
 
 def _with_repeatable(status: Json, command: str) -> Json:
-    """The entries; pausing makes resuming possible again, and vice versa."""
+    """The entries; a pause makes a resume possible again, and vice versa."""
     entries: Json = dict(status.get("logSubCommandStatuses") or {})
     opposite = _OPPOSITE.get(command, "")
     if opposite in entries:

@@ -13,7 +13,7 @@ class Model(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Metadata(Model, kw_only=True):
-    """What this project reads of the metadata of a custom resource."""
+    """The metadata of a custom resource that this project reads."""
 
     name: str
     namespace: str = ""

@@ -1,4 +1,4 @@
-"""What `kubectl explain` says of the fields of TidbMonitor (`apis.descriptions`)."""
+"""The descriptions of TidbMonitor's fields for `kubectl explain` (`apis.descriptions`)."""
 
 from collections.abc import Mapping
 

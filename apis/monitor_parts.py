@@ -1,4 +1,4 @@
-"""The containers of a TidbMonitor, and what they share (api/tidbmonitor.fields, api/shared-types.fields)."""
+"""The containers of a TidbMonitor, and their common types (api/tidbmonitor.fields, api/shared-types.fields)."""
 
 from msgspec import field
 
@@ -7,7 +7,7 @@ from apis.shared import Int64, Model, ResourceRequirements, ServiceSpec
 
 
 class MonitorContainer(ResourceRequirements, kw_only=True):
-    """What every container can set. Its image is `baseImage:version`."""
+    """The settings of every container. Its image is `baseImage:version`."""
 
     base_image: str = ""
     version: str = ""
@@ -23,7 +23,7 @@ class ConfigMapRef(Model, kw_only=True):
 
 
 class IngressSpec(Model, kw_only=True):
-    """How an Ingress leads to a Service."""
+    """An Ingress for a Service."""
 
     hosts: list[str]
     annotations: dict[str, str] = {}
@@ -51,7 +51,7 @@ class TLSConfig(Model, kw_only=True):
 
 
 class RelabelConfig(Model, kw_only=True):
-    """What is done to the labels of series before they are sent."""
+    """A change of series' labels before they are sent."""
 
     source_labels: list[str] = []
     separator: str = ""
@@ -70,7 +70,7 @@ class BasicAuth(Model, kw_only=True):
 
 
 class QueueConfig(Model, kw_only=True):
-    """How series are sent; times are nanoseconds."""
+    """The queue for sending series; times are nanoseconds."""
 
     capacity: int = 0
     min_shards: int = 0
@@ -90,7 +90,7 @@ class MetadataConfig(Model, kw_only=True):
 
 
 class RemoteWriteSpec(Model, kw_only=True):
-    """Where Prometheus sends what it scrapes (other-resources.md 3.7)."""
+    """A destination of scraped series (other-resources.md 3.7)."""
 
     url: str
     name: str = ""
@@ -107,7 +107,7 @@ class RemoteWriteSpec(Model, kw_only=True):
 
 
 class PrometheusConfig(Model, kw_only=True):
-    """What the user brings to the configuration of Prometheus."""
+    """The user's additions to the configuration of Prometheus."""
 
     config_map_ref: ConfigMapRef | None = None
     command_options: list[str] = []
@@ -129,7 +129,7 @@ class PrometheusSpec(MonitorContainer, kw_only=True):
 
 
 class GrafanaSpec(MonitorContainer, kw_only=True):
-    """Grafana beside it."""
+    """Grafana for the monitor."""
 
     log_level: str = ""
     service: ServiceSpec = field(default_factory=ServiceSpec)
@@ -143,13 +143,13 @@ class GrafanaSpec(MonitorContainer, kw_only=True):
 
 
 class ReloaderSpec(MonitorContainer, kw_only=True):
-    """What lets users edit the rules."""
+    """The reloader, with which users edit the rules."""
 
     service: ServiceSpec = field(default_factory=ServiceSpec)
 
 
 class InitializerSpec(MonitorContainer, kw_only=True):
-    """What brings rules and dashboards of a version of TiDB."""
+    """The initializer, which provides rules and dashboards of a version of TiDB."""
 
     envs: dict[str, str] = {}
 

@@ -23,14 +23,14 @@ OPERATOR_NAMESPACE = "tidb.pingcap.com/operator-namespace"
 
 
 class DMMonitorSpec(Model, kw_only=True):
-    """Which DMClusters to monitor, and what brings their rules and dashboards."""
+    """The DMClusters to monitor, and the source of their rules and dashboards."""
 
     clusters: list[TidbClusterRef]
     initializer: InitializerSpec
 
 
 class TidbMonitorSpec(Model, kw_only=True):
-    """What to monitor, and with what."""
+    """The clusters to monitor, and the tools."""
 
     clusters: list[TidbClusterRef] = []
     prometheus: PrometheusSpec

@@ -18,7 +18,7 @@ from apis.shared import (
 
 
 class NGMonitoringSpec(ComponentSpec, kw_only=True):
-    """The server; what it sets wins over the same field of the spec above it."""
+    """The server; its settings override the same fields of the spec above it."""
 
     base_image: Annotated[str, crd_default("pingcap/ng-monitoring")] = "pingcap/ng-monitoring"
     storage_class_name: str | None = None
@@ -28,7 +28,7 @@ class NGMonitoringSpec(ComponentSpec, kw_only=True):
 
 
 class TidbNGMonitoringSpec(PodSettings, kw_only=True):
-    """Which cluster to watch, and by what."""
+    """The cluster to watch, and the settings."""
 
     clusters: list[TidbClusterRef]
     paused: bool = False
@@ -39,7 +39,7 @@ class TidbNGMonitoringSpec(PodSettings, kw_only=True):
 
 
 class NGMonitoringStatus(Model, kw_only=True):
-    """How the server is."""
+    """The status of the server."""
 
     synced: bool = False
     phase: str = ""

@@ -35,5 +35,5 @@ OF_TIDB: PodCommands = {REPLACE_VOLUME: _TRUE, TIDB_GRACEFUL_SHUTDOWN: _NONE_OR_
 
 
 def replaces_volumes(annotations: Mapping[str, str]) -> bool:
-    """True if the volumes of a pod are replaced by command, be it only asked for or begun."""
+    """True if a command to replace the volumes of a pod is set or under way."""
     return REPLACE_VOLUME in annotations or REPLACEMENT_BEGUN in annotations

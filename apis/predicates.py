@@ -21,7 +21,7 @@ def status_of(tc: Cluster, component: str) -> ComponentStatus | None:
 
 
 def uses_microservices(tc: TidbCluster) -> bool:
-    """True if PD leaves timestamps and scheduling to services of their own (lifecycle.md 3.1)."""
+    """True if PD delegates timestamps and scheduling to microservices (lifecycle.md 3.1)."""
     return bool(tc.spec.pdms) and tc.spec.pd is not None and tc.spec.pd.mode == "ms"
 
 
@@ -64,7 +64,7 @@ def all_members_ready(tc: Cluster, component: str) -> bool:
     if find(tc, component) is None:
         return False
     if status is None:
-        # nothing was made for it, and nothing is wanted
+        # it has no objects, and the spec wants none
         return desired_replicas(tc, component) == 0
     if not status.is_current:
         return False

@@ -1,4 +1,4 @@
-"""What is wrong with a field, in one sentence: where, with what value, and how to get out."""
+"""A problem of a field in one sentence: its path, its value, and the way out."""
 
 import json
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ _LONGEST_VALUE = 120
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One field that can't be used: its JSON path such as `spec.pdms[0].replicas`, its value, and the way out."""
+    """An invalid field: its JSON path such as `spec.pdms[0].replicas`, its value, and the way out."""
 
     field: str
     value: object

@@ -13,9 +13,9 @@ _AT_ONCE = "--s3-upload-concurrency"
 _FLAGS = frozenset(
     {"-q", "-v", "-vv", "--quiet", "--verbose", "--ignore-checksum", "--s3-no-check-bucket", "--s3-no-head"}
 )
-"""What takes no value, and changes nothing: one file is copied, its log is ours, no bucket is ever made."""
+"""Flags without effect: one file is copied, the log is the operator's, no bucket is ever created."""
 _VALUED = frozenset({"--checkers", "--log-level", "--s3-upload-cutoff", "--stats", "--transfers"})
-"""What takes a value, and changes nothing."""
+"""Options with a value and without effect."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([bkmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"b": 1, "": 1 << 10, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -29,14 +29,14 @@ class UnknownOption(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """How files are copied: the size of parts in bytes, and how many are under way; None: as usual."""
+    """The settings of a copy: the size of parts in bytes, and the number of parallel ones; None: the default."""
 
     part_size: int | None = None
     parts_at_once: int | None = None
 
 
 def parse(options: Sequence[str]) -> CopyOptions:
-    """What the options say. Raises UnknownOption."""
+    """The settings from the options. Raises UnknownOption."""
     part_size = parts_at_once = None
     for name, value in _named(options):
         if name == _PART:
@@ -50,7 +50,7 @@ def parse(options: Sequence[str]) -> CopyOptions:
 
 
 def _named(options: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Options and their values, which may be words of their own."""
+    """Options and their values, which may be separate words."""
     words = iter(options)
     for word in words:
         name, separator, value = word.partition("=")

@@ -25,11 +25,8 @@ _NAMES = re.compile(
 
 
 class Reach(Enum):
-    """How far a field reaches.
-
-    `CONSENT`: another namespace, whose object must consent; `ADMINISTRATOR`: all of them; `OWN`: the object's own
-    namespace alone; `PODS`: wherever pods of that namespace reach.
-    """
+    """The reach of a field. `CONSENT`: another namespace, whose object must consent; `ADMINISTRATOR`: all of them;
+    `OWN`: the object's own namespace; `PODS`: everything that pods of that namespace reach."""
 
     CONSENT = "consent"
     ADMINISTRATOR = "administrator"
@@ -42,8 +39,8 @@ class ReferenceField:
     """Fields of some kinds that are treated alike; `*` in a path stands for anything, also for nothing,
     and case does not count.
 
-    `lets` is what they let the author do where nothing restricts them, `upstream` what v1.6 does, `here` what this
-    operator does.
+    `lets` says what they let the author do without restrictions, `upstream` what v1.6 does, `here` what this operator
+    does.
     """
 
     kinds: tuple[str, ...]
@@ -250,7 +247,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 def table() -> str:
-    """All rows in Markdown."""
+    """All rows as Markdown."""
     lines = ["| Kind | Field | What it lets the author do | v1.6 | This operator |", "|---|---|---|---|---|"]
     for row in REFERENCES:
         kinds = "every kind" if row.kinds == _EVERY_KIND else ", ".join(row.kinds)

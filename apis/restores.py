@@ -10,7 +10,7 @@ from apis.storage_providers import StorageProvider
 
 
 class RestoreSpec(ArchiveSpec, kw_only=True):
-    """What to bring back, from where, and to when."""
+    """What to restore, from where, and to which moment."""
 
     to: TiDBAccessConfig | None = None
     restore_mode: Annotated[str, crd_default("snapshot")] = "snapshot"

@@ -63,7 +63,7 @@ Conditions: TypeAlias = Annotated[list[Condition], Meta(extra_json_schema={"null
 Int32: TypeAlias = Annotated[int, Meta(extra_json_schema={"format": "int32"})]
 Int64: TypeAlias = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 Count: TypeAlias = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int32"})]
-"""How many pods, members or attempts."""
+"""A number of pods, members or attempts."""
 
 
 def crd_default(value: str | int | bool) -> Meta:
@@ -88,7 +88,7 @@ class Probe(Model, kw_only=True):
 
 
 class SuspendAction(Model, kw_only=True):
-    """What to suspend (lifecycle.md 12)."""
+    """The parts to suspend (lifecycle.md 12)."""
 
     suspend_stateful_set: bool = False
 
@@ -111,7 +111,7 @@ TopologySpreadConstraints: TypeAlias = Annotated[
 
 
 class PodSettings(Model, kw_only=True):
-    """What every component can set for its pods, resources aside (objects.md 3.3)."""
+    """The settings of every component for its pods, except resources (objects.md 3.3)."""
 
     image: str = ""
     version: str | None = None
@@ -146,7 +146,7 @@ class PodSettings(Model, kw_only=True):
 
 
 class ComponentSpec(PodSettings, kw_only=True):
-    """What every component can set for its pods; `requests.storage` is the size of the data volume."""
+    """The settings of every component for its pods; `requests.storage` is the size of the data volume."""
 
     claims: list[PodClaim] = []
     limits: dict[str, Quantity] = {}
@@ -154,14 +154,14 @@ class ComponentSpec(PodSettings, kw_only=True):
 
 
 class ScalePolicy(Model, kw_only=True):
-    """How many ordinals may be scaled at a time."""
+    """The number of ordinals that may be scaled at a time."""
 
     scale_in_parallelism: Annotated[Int32 | None, crd_default(1)] = 1
     scale_out_parallelism: Annotated[Int32 | None, crd_default(1)] = 1
 
 
 class WorkloadSpec(ComponentSpec, kw_only=True):
-    """What every component that runs in a StatefulSet can set: all but Discovery."""
+    """The fields of every component that runs in a StatefulSet: all but Discovery."""
 
     replicas: Count
     base_image: str | None = None
@@ -178,7 +178,7 @@ class WorkloadSpec(ComponentSpec, kw_only=True):
 
     @property
     def data_size_path(self) -> str:
-        """Where that size stands in this spec."""
+        """The path of that size in this spec."""
         return "requests.storage"
 
     @property
@@ -188,17 +188,17 @@ class WorkloadSpec(ComponentSpec, kw_only=True):
 
     @property
     def config_path(self) -> str:
-        """Where that configuration stands in this spec."""
+        """The path of that configuration in this spec."""
         return "config"
 
     @property
     def sidecars(self) -> tuple[str, ...]:
-        """The containers that the operator makes beside the main one."""
+        """The containers that the operator generates besides the main one."""
         return ()
 
     @property
     def scaling_policy(self) -> ScalePolicy | None:
-        """How many pods may come or go at a time; None where the component has no say in that."""
+        """The number of pods that may be added or removed at a time; None if the component does not set it."""
         return None
 
     @property
@@ -207,12 +207,12 @@ class WorkloadSpec(ComponentSpec, kw_only=True):
         return 0
 
     def with_defaults(self) -> Self:
-        """What the user left open, filled in (defaults-and-validation.md 2.1); the image aside."""
+        """Fill in the defaults of unset fields (defaults-and-validation.md 2.1), except the image."""
         return self
 
 
 class ServiceSpec(Model, kw_only=True):
-    """How a Service is exposed (objects.md 2)."""
+    """The settings of a Service (objects.md 2)."""
 
     type: str = ""
     annotations: dict[str, str] = {}
@@ -236,7 +236,7 @@ class StorageVolume(Model, kw_only=True):
 
 
 class Failover(Model, kw_only=True):
-    """How failover records are cleared (lifecycle.md 9)."""
+    """The clearing of failover records (lifecycle.md 9)."""
 
     recover_by_uid: str = field(name="recoverByUID", default="")
 
@@ -292,18 +292,18 @@ class ComponentStatus(Model, kw_only=True):
 
     @property
     def servers(self) -> dict[str, bool] | None:
-        """Of each pod, whether its server said for itself that it serves; None where PD answers for all of them."""
+        """For each pod, True if its server reported that it serves; None if PD answers for all of them."""
         return None
 
     @property
     def health(self) -> list[bool]:
-        """Of each known member, whether it serves."""
+        """For each known member, True if it serves."""
         return list((self.servers or {}).values())
 
     def answers(self, running: Collection[str]) -> list[bool]:
-        """Of each question that the last observation asked the data plane, whether it got a good answer.
+        """For each request of the last observation to the data plane, True if it got a good answer.
 
-        `running` are the pods that run: of the others no answer is expected.
+        `running` are the pods that run: from the others no answer is expected.
         """
         if self.servers is None:
             return [self.is_current]
@@ -311,12 +311,12 @@ class ComponentStatus(Model, kw_only=True):
 
     @property
     def failed_pods(self) -> list[str]:
-        """The pods that failover has given up: each has a substitute."""
+        """The pods that failover has replaced: each has a substitute."""
         return []
 
     @property
     def failures(self) -> int:
-        """How many members or stores failover has recorded as lost, whether or not they have a substitute yet."""
+        """The number of members or stores recorded as lost by failover, whether or not they have a substitute yet."""
         return len(self.failed_pods)
 
     def is_available(self, replicas: int) -> bool:

@@ -1,4 +1,4 @@
-"""Where backups are kept: the storage of Backup, Restore, BackupSchedule, CompactBackup (backup.md 2.1).
+"""The storage of Backup, Restore, BackupSchedule, CompactBackup (backup.md 2.1).
 
 Object storage by bucket and prefix, or a volume that is mounted into the pod of the Job.
 """
@@ -64,7 +64,7 @@ Provider: TypeAlias = S3StorageProvider | GcsStorageProvider | AzblobStorageProv
 
 
 class StorageProvider(Model, kw_only=True):
-    """Where a backup is kept: exactly one of them is set."""
+    """The place of a backup: exactly one provider is set."""
 
     s3: S3StorageProvider | None = None
     gcs: GcsStorageProvider | None = None
@@ -78,6 +78,6 @@ class StorageProvider(Model, kw_only=True):
 
     @property
     def providers(self) -> dict[str, Provider]:
-        """All that are set, by the name of their field, in the order in which v1.6 looks."""
+        """All providers that are set, by field name, in v1.6's order."""
         found = {"s3": self.s3, "gcs": self.gcs, "azblob": self.azblob, "local": self.local}
         return {name: provider for name, provider in found.items() if provider is not None}

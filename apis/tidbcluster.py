@@ -61,7 +61,8 @@ class TidbClusterSpec(ClusterSpec, kw_only=True):
 
 
 class TidbClusterStatus(ClusterStatus, kw_only=True):
-    """`status`: what the operator last saw. The records of failover are its memory, all else can be observed anew."""
+    """`status`: the operator's last observation. Only the records of failover must be remembered; all else can be
+    observed again."""
 
     cluster_id: str = field(name="clusterID", default="")
     pd: PDStatus = field(default_factory=PDStatus)

@@ -23,7 +23,7 @@ _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[hms][0-9.hms]*")
 """Texts that may be durations, in the units that all servers read alike: hours, minutes, seconds, milliseconds."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP])i?B")
-"""What all servers read alike; their kilobytes have 1024 bytes."""
+"""Units that all servers read alike; a kilobyte has 1024 bytes."""
 _CONTROL = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
@@ -97,7 +97,7 @@ def _array_of_tables(tables: list[Mapping[str, Any]], path: tuple[str, ...]) -> 
 
 
 def _is_tabular(item: object) -> bool:
-    """True if an item gets a header of its own instead of a line `key = value`."""
+    """True if an item gets its own header instead of a line `key = value`."""
     if isinstance(item, Mapping):
         return True
     return isinstance(item, list) and bool(item) and all(isinstance(element, Mapping) for element in item)

@@ -98,7 +98,7 @@ def _nearest(key: str, here: _Object, above: Sequence[_Object]) -> tuple[str, ..
 
 
 def _is_one_slip(wrong: str, right: str) -> bool:
-    """True if one letter more, less or other, or two in turned order, make one name of the other."""
+    """True if one additional, missing or different letter, or two swapped ones, turn one name into the other."""
     start = _same_letters(wrong, right)
     wrong, right = wrong[start:], right[start:]
     end = _same_letters(wrong[::-1], right[::-1])
@@ -107,7 +107,7 @@ def _is_one_slip(wrong: str, right: str) -> bool:
 
 
 def _same_letters(one: str, other: str) -> int:
-    """How many letters two texts begin with alike."""
+    """The length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 

@@ -81,12 +81,12 @@ class Record:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def change_status(self, change: Change) -> Json:
-        """As `change`, for the status only; return the status."""
+        """Like `change`, for the status only; return the status."""
         changed: Json = self.change(functools.partial(_on_status, change)).get("status") or {}
         return changed
 
     def try_status(self, change: Change) -> None:
-        """As `change_status`, for information that later writes repeat: one try, and a failure is logged."""
+        """Like `change_status`, for information that later writes repeat: one try, and a failure is logged."""
         try:
             self._change_once(functools.partial(_on_status, change))
         except (RecordGone, ApiError, TransportError) as error:

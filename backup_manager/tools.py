@@ -46,7 +46,7 @@ def launch(  # noqa: PLR0917  (what a run is made of)
     why: Callable[[], str],
     environ: Mapping[str, str] | None = None,
 ) -> None:
-    """As `run_tool`, with raw lines; `why` returns the reason of a failure."""
+    """Like `run_tool`, with raw lines; `why` returns the reason of a failure."""
     _log.info("starting", tool=title, arguments=[outside.secrets.cut_from(word) for word in command[1:]])
     try:
         code = outside.launcher.run(command, environ or outside.environ, on_line, outside.stop)

@@ -1,1 +1,1 @@
-"""Measurements (`make bench`): one JSON line per figure, on the real control plane, with the peer's figure."""
+"""Measurements (`make bench`): one JSON line per figure, on the real control plane, with the figure of a peer."""

@@ -214,7 +214,7 @@ class ControllerManager:
             connection.transport.close()
         log.info("stopped")
         if not in_time:
-            # the interpreter would wait for the remaining threads for ever
+            # the interpreter would wait for the remaining threads forever
             self._exit_now(1)
         return self._exit_code
 

@@ -138,7 +138,7 @@ class OtherOperators:
         return values
 
     def _message(self, others: tuple[str, ...]) -> str:
-        """The message about a conflict. All operators write the same, or they would overwrite each other for ever."""
+        """The message about a conflict. All operators write the same, or they would overwrite each other forever."""
         return (
             f"{' and '.join(sorted((self._me, *others)))} manage this cluster; stop all but one, "
             "or give each clusters of its own with -selector or -cluster-scoped=false"

@@ -119,7 +119,7 @@ def _unready(ctx: Reconcile[Any], live: Json) -> tuple[str, str]:
 
 
 def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:
-    """Delete pods of older revisions that are not Ready, which would block the roll for ever (R23).
+    """Delete pods of older revisions that are not Ready, which would block the roll forever (R23).
 
     If pods start in order, and in Kubernetes 1.35, Kubernetes restarts no pod while one is not Ready, even if the old
     template is the cause. It restarts Ready pods itself.

@@ -23,11 +23,11 @@ _STYLES = {
     r"^Ready after .*": "bold green",
 }
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-"""What rich would have the reader's browser load from elsewhere."""
+"""Resources that rich would let the reader's browser load from elsewhere."""
 
 
 def captured() -> str:
-    """What the run prints. Raises CalledProcessError."""
+    """The output of the run. Raises CalledProcessError."""
     done = subprocess.run(  # noqa: S603  (our own command)
         [sys.executable, *_COMMAND], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
     )

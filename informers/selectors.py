@@ -33,7 +33,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels satisfy the condition."""
+        """True if the labels satisfy the condition."""
         value = labels.get(self.key)
         match self.operator:
             case Operator.EXISTS:
@@ -58,7 +58,7 @@ class Selector:
     selects_nothing: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels satisfy every requirement."""
+        """True if the labels satisfy every requirement."""
         return not self.selects_nothing and all(requirement.matches(labels) for requirement in self.requirements)
 
 

@@ -118,7 +118,7 @@ def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig
 
 
 def config_of(tree: Json, file: Path, path: str, clock: Clock, context: str = "") -> ClusterConfig:
-    """As `load_kubeconfig`, for a parsed kubeconfig; relative paths start at the directory of `file`.
+    """Like `load_kubeconfig`, for a parsed kubeconfig; relative paths start at the directory of `file`.
 
     Raises ConfigError, which names `path`.
     """

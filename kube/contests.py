@@ -1,6 +1,6 @@
 """Contests: writes that another controller or an admission webhook undoes each time (better than v1.6).
 
-Repeating the write immediately would keep both sides busy for ever. The operator writes it immediately a few times, in
+Repeating the write immediately would keep both sides busy forever. The operator writes it immediately a few times, in
 case of a user's slip, then once a minute, and reports the contest to the reconcile. An object that is deleted each time
 it is created is handled alike and stops the stage that needs it.
 """

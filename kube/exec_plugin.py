@@ -1,6 +1,6 @@
 """Credentials from a command, by the exec protocol of client.authentication.k8s.io.
 
-The `kubernetes` package is not used for this: a command that hangs would hang its caller for ever, and the errors for
+The `kubernetes` package is not used for this: a command that hangs would hang its caller forever, and the errors for
 malformed answers would quote them.
 """
 

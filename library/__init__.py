@@ -1,1 +1,1 @@
-"""The library for authors of controllers: what the wheel has beside the rooms that it is built from."""
+"""The library for authors of controllers: the parts of the wheel that are not built from the rooms."""

@@ -39,13 +39,13 @@ PLACES: Mapping[str, str] = {
     "library.testing": "testing.__init__",
     "library.product": "ports.product",
 }
-"""Where rooms, and single modules of other rooms, are in the library. The longest name that fits counts."""
+"""The places of rooms, and of single modules of other rooms, in the library. The longest matching name counts."""
 
 REPLACED = frozenset({"ports.product"})
 """Modules of the operator that the library has another version of."""
 
 PUBLIC_ROOMS = ("ports", "workqueue", "kube", "informers")
-"""All of their modules belong to the library."""
+"""Rooms that belong to the library with all their modules."""
 
 PUBLIC = (
     "library.kit",
@@ -56,7 +56,7 @@ PUBLIC = (
     "controllers.own_write",
     "controllers.queues",
 )
-"""Further modules that users import; what they import follows."""
+"""Further modules that users import; their imports follow."""
 
 DOCSTRINGS: Mapping[str, str] = {
     "": "Kubernetes controllers in the shape of client-go. `kit` has all that most programs need.",

@@ -1,6 +1,6 @@
-"""A controller in one value: everything that a program needs which reconciles a custom resource.
+"""A controller in one value: everything that a program needs to reconcile a custom resource.
 
-The modules beside this one have the parts, for programs that combine them differently.
+The other modules have the parts, for programs that combine them differently.
 """
 
 from apis.model import Model

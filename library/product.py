@@ -1,4 +1,4 @@
-"""Names that carry the name of this library. A program overrides them with names of its own."""
+"""Names that contain the name of this library. A program may override them."""
 
 from typing import Final
 
@@ -6,10 +6,10 @@ DISTRIBUTION: Final = "controllerkit"
 """The installed distribution, whose version a program reports."""
 
 USER_AGENT: Final = "controllerkit"
-"""The client that a request names, unless the program has a name of its own."""
+"""The user agent of requests, unless the program sets one."""
 
 EVENT_SOURCE: Final = "controllerkit"
-"""The component that events come from, unless the program has a name of its own."""
+"""The component that emits events, unless the program sets one."""
 
 METRIC_PREFIX: Final = "controllerkit"
 """The first part of the names of metrics that client-go and controller-runtime do not have."""

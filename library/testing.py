@@ -58,7 +58,7 @@ class Simulated:
         return self.client.create(resource, kind | {"metadata": {"name": name}, "spec": spec}, namespace)
 
     def reconcile_once(self, build: Build, name: str = "controllers") -> None:
-        """Reconcile every object once in the calling thread, with the controllers that `build` makes."""
+        """Reconcile every object once in the calling thread, with the controllers that `build` creates."""
         stop, randomness = Stop(), SystemRandomness()
         factories: dict[str, SharedInformerFactory] = {}
 
@@ -106,7 +106,7 @@ class Simulated:
             thread.join()
 
     def write_kubeconfig(self, path: Path) -> None:
-        """Write a kubeconfig, for a program under test that runs as a process of its own, or for kubectl."""
+        """Write a kubeconfig for kubectl, or for a program under test in a separate process."""
         context = {"cluster": "simulated", "user": "admin"}
         tree = {
             "apiVersion": "v1",
@@ -152,7 +152,8 @@ def definition_of(resource: Resource, schema: Json | None = None) -> Json:
 
 
 def eventually(probe: Callable[[], T], within: float = 10.0) -> T:
-    """The first true answer of `probe`, asked every 20 ms. Raises AssertionError with the last one after `within` s."""
+    """The first true answer of `probe`, called every 20 ms. Raises AssertionError with the last one after `within`
+    s."""
     begun = _CLOCK.now()
     while not (found := probe()):
         assert _CLOCK.now() - begun < within, f"still {found!r} after {within} s"

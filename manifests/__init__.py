@@ -1,6 +1,6 @@
-"""What is installed beside the code: the CRD, samples, RBAC and Deployment of the operator, monitoring."""
+"""Files that are installed with the code: the CRD, samples, RBAC and Deployment of the operator, monitoring."""
 
 from pathlib import Path
 
 DIRECTORY = Path(__file__).resolve().parent
-"""Has `crds`, `samples`, `operator` and `monitoring`."""
+"""The directory of `crds`, `samples`, `operator` and `monitoring`."""

@@ -224,7 +224,7 @@ def caller(ctx: ClusterContext, component: str, pod: str, port: int, tls: TlsMat
 
 def etcd(ctx: ReconcileContext) -> EtcdClient:
     """The client of PD's etcd. Raises BadTlsMaterial."""
-    # `pd` avoids a Service that leads to an ill member
+    # `pd` avoids a Service that leads to an unhealthy member
     return ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx))
 
 

@@ -204,14 +204,15 @@ OwnContext: TypeAlias = Any
 """The context of the component's own kind of cluster, in signatures of verbs that serve several kinds."""
 
 OwnCluster: TypeAlias = Any
-"""As `OwnContext`, for the cluster."""
+"""Like `OwnContext`, for the cluster."""
 
 
 @dataclass(slots=True)
 class ReconcileContext(ClusterContext):
     """One reconcile of a TidbCluster.
 
-    `pd_url`: a member of PD to call instead of the Service, which may lead to an ill one. `unstarted_pd_members`: True
+    `pd_url`: a member of PD to call instead of the Service, which may lead to an unhealthy one. `unstarted_pd_members`:
+    True
     if PD has reported members that never started. `reference_refusal`: why the cluster may not join the one that it
     refers to, once `api_clients.reference_refusal` has run. `stores`: the stores that PD listed when components were
     observed, without Tombstones.

@@ -116,7 +116,7 @@ def cluster_client_secret(tc: Cluster) -> str:
 
 
 def client_secret_of(kind: str, name: str) -> str:
-    """As `cluster_client_secret`, by kind and name of the cluster."""
+    """Like `cluster_client_secret`, by kind and name of the cluster."""
     return f"{name}-{'dm' if kind == DM_CLUSTER else 'cluster'}-client-secret"
 
 

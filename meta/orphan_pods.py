@@ -1,4 +1,4 @@
-"""The stage `orphan_pods_cleaner`: pods that wait for ever for a deleted claim (lifecycle.md 11.1, I38).
+"""The stage `orphan_pods_cleaner`: pods that wait forever for a deleted claim (lifecycle.md 11.1, I38).
 
 A StatefulSet creates claims only together with the pod. If the claim of an unscheduled pod was deleted, the operator
 must delete the pod, so that both are recreated.

@@ -1,6 +1,6 @@
 """Sockets that stop reading at a deadline (lifecycle.md F53).
 
-A socket's own timeout restarts with every read, so a peer that trickles single bytes holds its reader for ever. These
+A socket's own timeout restarts with every read, so a peer that trickles single bytes holds its reader forever. These
 sockets have one deadline for the whole answer.
 """
 
@@ -56,7 +56,7 @@ class DeadlineSocket(_Deadline, socket.socket):
     """A plain socket with a read deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """As `socket.recv_into`. Raises TimeoutError after the deadline, HeadTooLong."""
+        """Like `socket.recv_into`. Raises TimeoutError after the deadline, HeadTooLong."""
         if left := self.remaining():
             self.settimeout(left)
         return self.count(super().recv_into(*arguments, **options))
@@ -66,7 +66,7 @@ class DeadlineTlsSocket(_Deadline, ssl.SSLSocket):
     """A TLS socket with a read deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """As `SSLSocket.recv_into`. Raises TimeoutError after the deadline, HeadTooLong."""
+        """Like `SSLSocket.recv_into`. Raises TimeoutError after the deadline, HeadTooLong."""
         if left := self.remaining():
             self.settimeout(left)
         return self.count(super().recv_into(*arguments, **options))

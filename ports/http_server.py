@@ -127,7 +127,7 @@ class _Reader(BufferedReader):
     left = _LONGEST_HEAD
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """As `BufferedReader.readline`. Raises _TooLong."""
+        """Like `BufferedReader.readline`. Raises _TooLong."""
         limit = self.left + 1
         line = super().readline(limit if size is None or size < 0 else min(size, limit))
         self.left -= len(line)
@@ -244,7 +244,7 @@ class _Server(ThreadingHTTPServer):
             _log.error("request failed", server=self.name, client=str(client_address), exc_info=error)
 
     def _is_first_refusal_of(self, client_address: Any) -> bool:
-        """Whether this host is refused for the first time: one that tries again and again is logged once."""
+        """True if this host is refused for the first time: one that tries again and again is logged once."""
         host = client_address[0]
         with self._ended:
             if host in self._refused or len(self._refused) >= _MOST_REFUSED:

@@ -20,5 +20,5 @@ class _Logger:
 
 
 def get_logger(name: str) -> "FilteringBoundLogger":
-    """As `structlog.get_logger`."""
+    """Like `structlog.get_logger`."""
     return cast("FilteringBoundLogger", _Logger(name))

@@ -44,7 +44,7 @@ class Platform(NamedTuple):
 
     @property
     def tag(self) -> str:
-        """As `plugin_start.native` computes it."""
+        """Like `plugin_start.native` computes it."""
         return f"{self.system}-{self.machine}"
 
 

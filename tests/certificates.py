@@ -68,7 +68,7 @@ class Authority:
         ends: datetime = TODAY + timedelta(days=365),
         trusts: bytes = b"",
     ) -> Pair:
-        """The certificate of a component of a cluster, with all names that the documentation asks for."""
+        """The certificate of a component of a cluster, with all names that the documentation requires."""
         return self.pair(*hosts_of(component, name, namespace), begins=begins, ends=ends, trusts=trusts)
 
 

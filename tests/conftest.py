@@ -1,4 +1,4 @@
-"""What every test gets: proof that it left no thread behind (informers-workqueue.md TEST-6); and what many ask for."""
+"""Common fixtures: every test must leave no thread behind (informers-workqueue.md TEST-6)."""
 
 import gc
 import os
@@ -40,7 +40,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Measure what is not marked as slow."""
+    """Measure the tests that are not marked as slow."""
     before = _cpu()
     yield
     if not any(item.get_closest_marker(mark) for mark in ("slow", "controlplane")):
@@ -48,7 +48,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name what should be marked as slow, for `make check` to stay quick; how fast a machine is fails no test."""
+    """Name the tests that should be marked as slow, to keep `make check` quick; the speed of a machine fails no
+    test."""
     passed = terminalreporter.getreports("passed")
     spent = [(seconds, each.nodeid) for each in passed for name, seconds in each.user_properties if name == _CPU]
     for seconds, test in sorted(set(spent), reverse=True):

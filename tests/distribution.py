@@ -1,9 +1,6 @@
-"""How `make test` shares the tests out among its processes (`--dist loadfile`).
-
-Some tests compute, others wait for processes of their own. Every other process of pytest begins with the one kind, the
-rest with the other kind, so that the cores are busy throughout; and the longest come first, so that nothing long is
-left at the end.
-"""
+"""The distribution of the tests among the processes of `make test` (`--dist loadfile`). Some tests compute, others wait
+for their own processes. Every other process of pytest begins with one kind, the rest with the other kind, so that the
+cores are busy throughout; and the longest come first, so that nothing long is left at the end."""
 
 import pytest
 from xdist.remote import Producer
@@ -38,11 +35,11 @@ LONGEST = (
     "tests/controllers/tidbcluster/test_scaling_in.py",
     "tests/e2e/test_secrets.py",
 )
-"""What takes long, the longest first."""
+"""The longest tests, the longest first."""
 
 
 def unit_of(test: str) -> str:
-    """What is run by one process: a file, or a package."""
+    """The unit that one process runs: a file, or a package."""
     return next((package for package in _TOGETHER if test.startswith(package)), test.partition("::")[0])
 
 

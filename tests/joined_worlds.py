@@ -1,4 +1,4 @@
-"""Two Kubernetes clusters beside each other, each with an operator of its own, in one thread on one clock."""
+"""Two Kubernetes clusters, each with its own operator, in one thread on one clock."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ class JoinedWorlds:
             each.stop()
 
     def run_until(self, condition: Callable[[], bool], within: float = 120.0) -> None:
-        """Let worlds and operators work until `condition` holds. Raises NeverSettles after `within` seconds."""
+        """Run worlds and operators until `condition` holds. Raises NeverSettles after `within` seconds."""
         end = self.clock.now() + within
         while True:
             self._work()
@@ -40,16 +40,16 @@ class JoinedWorlds:
             self._advance(end)
 
     def run(self, seconds: float) -> None:
-        """Let both work for some time."""
+        """Run both for some time."""
         end = self.clock.now() + seconds
         self.run_until(lambda: self.clock.now() >= end, seconds)
 
     def run_until_ready(self, within: float = 120.0) -> None:
-        """Let them work until all clusters are Ready and nothing is left to do."""
+        """Run them until all clusters are Ready and no work is left."""
         self.run_until(lambda: all(_rests(each) for each in self._both), within)
 
     def _work(self) -> None:
-        """All that is due at this instant, in both; what one operator does may be news to the other."""
+        """Run everything that is due at this instant, in both; the work of one operator may concern the other."""
         for each in self._both:
             each.operator.work()
         if self._has_news():
@@ -69,7 +69,7 @@ def _rests(world: OperatorWorld) -> bool:
 
 
 def across(name: str, domain: str, joins: str = "", **replicas: int) -> Json:
-    """A cluster across Kubernetes with so many pods of each component, in the Kubernetes of a domain.
+    """A cluster across Kubernetes with this many pods per component, in the Kubernetes cluster of a domain.
 
     `joins`: the domain of the other Kubernetes, whose cluster `basic` it joins.
     """

@@ -42,7 +42,7 @@ class OperatorWorld:
     """A world, the operator in it, and what tests ask of both."""
 
     CLUSTERS = TIDB_CLUSTERS
-    """The kind of the clusters that they are asked about."""
+    """The kind of the clusters in question."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class OperatorWorld:
     # Time
 
     def run_until(self, condition: Callable[[], bool], within: float = 60.0) -> None:
-        """Let world and operator work until `condition` holds. Raises NeverSettles after `within` seconds."""
+        """Run world and operator until `condition` holds. Raises NeverSettles after `within` seconds."""
         end = self.clock.now() + within
         while True:
             self.operator.work()
@@ -101,12 +101,12 @@ class OperatorWorld:
             self._advance(end)
 
     def run(self, seconds: float) -> None:
-        """Let world and operator work for some time."""
+        """Run world and operator for some time."""
         end = self.clock.now() + seconds
         self.run_until(lambda: self.clock.now() >= end, seconds)
 
     def run_until_ready(self, name: str = "basic", within: float = 60.0) -> None:
-        """Let them work until the cluster is Ready and nothing is left to do."""
+        """Run them until the cluster is Ready and no work is left."""
         self.run_until(lambda: self.is_ready(name) and self.reason(name) == "Done", within)
 
     def _advance(self, end: float) -> None:
@@ -114,7 +114,7 @@ class OperatorWorld:
         until = end if due is None else min(due, end)
         self.world.advance(max(until - self.clock.now(), 0.0), self.operator.has_news)
 
-    # What users do
+    # Actions of users
 
     def apply(self, cluster: Json) -> None:
         """Create a TidbCluster."""
@@ -140,7 +140,7 @@ class OperatorWorld:
         return self.admin.get(resource, name, NAMESPACE).decode()
 
     def exists(self, resource: Resource, name: str) -> bool:
-        """Whether there is such an object."""
+        """True if there is such an object."""
         return self.admin.find(resource, name, NAMESPACE) is not None
 
     def every(self, resource: Resource) -> list[Json]:
@@ -157,7 +157,7 @@ class OperatorWorld:
         return next((each for each in conditions if each["type"] == kind), {})
 
     def is_ready(self, name: str = "basic") -> bool:
-        """Whether its Ready condition is True."""
+        """True if its Ready condition is True."""
         return self.condition("Ready", name).get("status") == "True"
 
     def reason(self, name: str = "basic") -> str:
@@ -178,7 +178,7 @@ class OperatorWorld:
         return self.admin.list_page(self.CLUSTERS, NAMESPACE).items
 
     def replicas(self, component: str, name: str = "basic") -> int:
-        """The replicas that the StatefulSet asks for."""
+        """The replicas that the StatefulSet requests."""
         return int(self.get(STATEFUL_SETS, f"{name}-{component}")["spec"]["replicas"])
 
     def events(self, reason: str = "") -> list[Json]:
@@ -201,7 +201,7 @@ class OperatorWorld:
         ]
 
     def writes(self) -> list[str]:
-        """What the operator wrote to the API server since `forget`: `verb resource[/subresource] name`, in order."""
+        """The operator's writes to the API server since `forget`: `verb resource[/subresource] name`, in order."""
         return [
             f"{call.verb} {call.resource}{'/' if call.subresource else ''}{call.subresource} {call.name}"
             for call in (entry.call for entry in self.world.server.audit.recent())
@@ -209,7 +209,7 @@ class OperatorWorld:
         ]
 
     def reads(self) -> list[str]:
-        """What the operator read live since `forget`: `verb resource name`, in order."""
+        """The operator's live reads since `forget`: `verb resource name`, in order."""
         return [
             f"{call.verb} {call.resource} {call.name}"
             for call in (entry.call for entry in self.world.server.audit.recent())
@@ -217,7 +217,7 @@ class OperatorWorld:
         ]
 
     def forget(self) -> None:
-        """Begin to count requests anew."""
+        """Begin to count requests again."""
         self.world.server.audit.clear()
         self.operator.dataplane.requests.clear()
 

@@ -42,7 +42,7 @@ def _source() -> str:
 
 @cache
 def _code() -> Sequence[tuple[str, str]]:
-    """What stands between backquotes in the lines of documents, each with its document."""
+    """The texts between backquotes in the lines of documents, each with its document."""
     documents = [name for name in _files(".md") if not name.startswith(_OF_OTHERS)]
     texts = ((name, _FENCED.sub("", (ROOT / name).read_text(encoding="utf-8"))) for name in documents)
     return [(code, name) for name, text in texts for code in _CODE.findall(text)]
@@ -112,7 +112,7 @@ def test_fields() -> None:
 
 
 def _has(schema: Json, steps: Sequence[str]) -> bool:
-    """Whether a field is part of a schema; what is beyond free-form trees is."""
+    """True if a field is part of a schema; what is beyond free-form trees is."""
     if not steps or schema.get("x-kubernetes-preserve-unknown-fields"):
         return True
     if schema.get("type") == "array":

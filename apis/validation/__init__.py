@@ -1,4 +1,4 @@
-"""What cannot work, reported before anything is written (defaults-and-validation.md 3, 4; lifecycle.md 2.2).
+"""Problems of specs, reported before anything is written (defaults-and-validation.md 3, 4; lifecycle.md 2.2).
 
 `validate` judges a spec by itself, `immutability` by what runs. Both collect every problem instead of stopping at the
 first one. v1.6 checks the second kind only in a webhook that is off by default; here every reconcile does.

@@ -77,7 +77,7 @@ def validate_compact(compact: CompactBackup) -> list[Problem]:
 
 
 def _check_entries(spec: JobSpec) -> Iterator[Problem]:
-    """What is merged into pods by name has one; the API server would refuse the Job."""
+    """Items that are merged into pods by name must have one; otherwise the API server would refuse the Job."""
     yield from pods.check_named(spec.env, "spec.env")
     yield from pods.check_named(spec.additional_volumes, "spec.additionalVolumes")
     yield from pods.check_named(spec.additional_volume_mounts, "spec.additionalVolumeMounts")
@@ -110,7 +110,7 @@ def _check_restore_mode(spec: RestoreSpec) -> Iterator[Problem]:
 def _check_tool(
     spec: BackupSpec | RestoreSpec, access: TiDBAccessConfig | None, field: str, tikv_version: str
 ) -> Iterator[Problem]:
-    """What BR needs, or without it Dumpling and TiDB Lightning."""
+    """The requirements of BR, or without it of Dumpling and TiDB Lightning."""
     if spec.br is None:
         yield from _check_access(access, field, "spec.br is absent")
         yield from _check_size(spec.storage_size)
@@ -236,7 +236,7 @@ def _check_pitr(spec: RestoreSpec) -> Iterator[Problem]:
 
 
 def _check_endpoint(log: StorageProvider, snapshot: StorageProvider) -> Iterator[Problem]:
-    """BR has one endpoint: v1.6 has it look for the snapshot where the log is."""
+    """BR has one endpoint: v1.6 lets it look for the snapshot at the log's."""
     if log.s3 is None or snapshot.s3 is None or not snapshot.s3.endpoint:
         return
     one, other = (each.endpoint.rpartition("://")[2].rstrip("/") for each in (log.s3, snapshot.s3))

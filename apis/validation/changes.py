@@ -27,7 +27,7 @@ _DM_TLS = "spec.tlsCluster.enabled"
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs of a cluster, by member type.
+    """The running parts of a cluster, by member type.
 
     `images` are the images of the main containers, `configs` the parsed configuration files in use; `bootstrap_sql`
     names the ConfigMap that TiDB mounts, empty if none; `instance` is the instance label in the selectors.
@@ -52,9 +52,9 @@ def observe(
     instance: str = "",
     left_behind: Iterable[str] = (),
 ) -> Running:
-    """What StatefulSets and the configuration texts that they mount show, both by member type.
-
-    `instance` is what else has in its selector, should there be no StatefulSet; `left_behind` are the configuration
+    """The running parts as StatefulSets and their mounted configuration texts show them, both by member type.
+    `instance` is the instance label of other objects, in case no StatefulSet exists; `left_behind` are the
+    configuration
     texts of a PD that has none.
 
     A text that is not TOML is left out: nothing can be compared with it.
@@ -96,7 +96,7 @@ def _parsed(config_files: Mapping[str, str]) -> dict[str, Table]:
 
 
 def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
-    """What a defaulted cluster's spec may not say, given what runs; the rules of creation while nothing ever ran."""
+    """The problems of a defaulted cluster's spec, given what runs; the rules of creation if nothing ever ran."""
     if not running.images:
         begun = (
             [*_check_domain(tc, running), *_check_tls(tc, running)] if tc.status.cluster_id else [*_check_creation(tc)]
@@ -201,7 +201,7 @@ def _obstacle_to_tls(running: Running) -> tuple[str, str] | None:
 
 
 def speaks_tls(configs: Iterable[str], authority: str) -> bool | None:
-    """Whether servers speak TLS, as configurations name an `authority`; None when there is none, or several differ."""
+    """True if servers use TLS, as configurations name an `authority`; None if there is none, or several differ."""
     tables = _parsed({str(number): text for number, text in enumerate(configs)}).values()
     found = {config.get(each, authority) is not None for each in tables}
     return found.pop() if len(found) == 1 else None
@@ -232,9 +232,9 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
 
 
 def without_effect(tc: TidbCluster, running: Running) -> list[str]:
-    """The keys of the spec that a running PD does not heed, and that are let pass all the same.
+    """The keys of the spec that a running PD ignores, and that are accepted all the same.
 
-    v1.6 has left them out of the file, so that they come with a manifest that is applied anew.
+    v1.6 has omitted them from the file, so they appear when a manifest is applied again.
     """
     pd, in_use = find(tc, "pd"), running.configs.get("pd")
     if pd is None or in_use is None or isinstance(pd.config, str):
@@ -245,7 +245,7 @@ def without_effect(tc: TidbCluster, running: Running) -> list[str]:
 
 
 def _left_out_by_v16(pd: Component, section: str, wanted: Table, in_use: Table) -> list[str]:
-    """What v1.6 leaves out of the file: in the object form keys that it does not know, and empty lists."""
+    """The parts that v1.6 omits from the file: in the object form unknown keys, and empty lists."""
     table, now = wanted.get(section), in_use.get(section, {})
     if isinstance(pd.config, str) or not isinstance(table, Mapping) or not isinstance(now, Mapping):
         return []
@@ -311,6 +311,6 @@ def dm_immutability(dc: DMCluster, stateful_sets: Mapping[str, Json], left_behin
 
 
 def _masters_speak_tls(dc: DMCluster) -> bool | None:
-    """Whether the masters speak TLS; None when none was ever up, or they differ."""
+    """True if the masters use TLS; None if none was ever up, or they differ."""
     schemes = {each.client_url.partition("://")[0] for each in dc.status.master.members.values() if each.client_url}
     return schemes == {"https"} if len(schemes) == 1 else None

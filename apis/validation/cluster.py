@@ -59,7 +59,7 @@ def _check_tidb_cluster(tc: TidbCluster) -> Iterator[Problem]:
 
 
 def _check_names(tc: TidbCluster) -> Iterator[Problem]:
-    """What becomes a part of addresses; nothing runs with what cannot."""
+    """The parts of addresses; a cluster with an invalid part cannot run."""
     other, domain = tc.spec.cluster, "must be a domain, such as cluster.local"
     named = {"spec.clusterDomain": (tc.spec.cluster_domain, names.DOMAIN, domain)}
     if other is not None:

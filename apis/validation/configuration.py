@@ -18,7 +18,7 @@ _TIFLASH_LOGS = (*_PRINTED, "flash.proxy.log-file")
 
 
 def check(component: Component) -> Iterator[Problem]:
-    """The text is TOML, tables that the operator writes to are tables, TiFlash's keys make sense."""
+    """Check that the text is TOML, that the operator's tables are tables, and that TiFlash's keys are valid."""
     for schema, field, written in _configurations(component):
         try:
             read = tables(written, schema, field)
@@ -64,6 +64,6 @@ def _check_tiflash(config: Table, field: str, spec: TiFlashSpec) -> Iterator[Pro
 
 
 def _volumes(spec: TiFlashSpec) -> list[str]:
-    """The volumes of TiFlash's pods that may hold log files; one without a name is a problem of its own."""
+    """The volumes of TiFlash's pods that may hold log files; one without a name is a separate problem."""
     claims = [f"data{index}" for index in range(len(spec.storage_claims))]
     return [*claims, *(volume["name"] for volume in spec.additional_volumes if "name" in volume)]

@@ -33,7 +33,7 @@ def check_variables(env: Sequence[Json], field: str) -> Iterator[Problem]:
 
 
 def generated_containers(component: Component) -> list[str]:
-    """The names of the containers that the operator makes for a component's pod (objects.md 4)."""
+    """The names of the generated containers in a component's pod (objects.md 4)."""
     sidecars = component.spec.sidecars if isinstance(component.spec, WorkloadSpec) else ()
     return [component.name, *sidecars]
 
@@ -74,7 +74,7 @@ def _check_source(source: object, field: str) -> Iterator[Problem]:
 
 
 def check_pod(component: Component) -> Iterator[Problem]:
-    """Volumes have one source, mounts a path of their own, containers a name of their own.
+    """Volumes have one source; paths of mounts and names of containers are unique.
 
     The API server refuses the whole StatefulSet otherwise. A mount without a volume is for the component's own stage,
     which knows all volumes of the pod.

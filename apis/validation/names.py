@@ -1,9 +1,9 @@
-"""What names look like."""
+"""Patterns of names."""
 
 import re
 
 OBJECT = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""Of most objects."""
+"""Names of most objects."""
 
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 

@@ -16,7 +16,7 @@ _VALUE_HELP = "must be at most 63 letters, digits, `-`, `_` and `.`, and must be
 
 
 def check(component: Component) -> Iterator[Problem]:
-    """As `check_settings`, of a component."""
+    """Check the settings of a component, like `check_settings`."""
     return check_settings(component.spec, component.field)
 
 

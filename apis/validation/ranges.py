@@ -7,7 +7,7 @@ from apis.problem import Problem
 
 
 def check(ranges: Sequence[str], field: str) -> Iterator[Problem]:
-    """Those that are no address ranges."""
+    """The entries that are no address ranges."""
     for index, entry in enumerate(ranges):
         if not _is_range(entry.strip()):
             yield Problem(f"{field}[{index}]", entry, "must be an address range such as 10.0.0.0/8")

@@ -1,4 +1,4 @@
-"""How many replicas an object may ask for: a slip of the keyboard makes no million pods. v1.6 has no limit."""
+"""The limit of replicas: a typing error must not create a million pods. v1.6 has no limit."""
 
 from collections.abc import Generator, Mapping
 
@@ -11,7 +11,7 @@ _AT_MOST = 1000
 
 
 def limit_of(annotations: Mapping[str, str]) -> Generator[Problem, None, int]:
-    """The limit of an object with these annotations, and what is wrong with the one that they set."""
+    """The limit of an object with these annotations, and the problem of their value."""
     text = annotations.get(MAX_REPLICAS)
     if text is None:
         return _AT_MOST
@@ -22,6 +22,6 @@ def limit_of(annotations: Mapping[str, str]) -> Generator[Problem, None, int]:
 
 
 def beyond(limit: int, wanted: int, field: str, kind: str) -> Problem:
-    """What is said of a field that wants more."""
+    """The message about a field above the limit."""
     way_out = f"if so many are meant, annotate the {kind} with {MAX_REPLICAS}={wanted}"
     return Problem(field, wanted, f"must be at most {limit}; {way_out}")

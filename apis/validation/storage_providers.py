@@ -16,7 +16,7 @@ from apis.storage_providers import (
 )
 
 _EXPORTS = ("s3", "gcs")
-"""What Dumpling's archives can be copied to, and Lightning's from."""
+"""The providers for archives of Dumpling and TiDB Lightning."""
 
 
 def check(storage: StorageProvider, field: str, *, archives: bool = False) -> Iterator[Problem]:
@@ -44,7 +44,7 @@ def check(storage: StorageProvider, field: str, *, archives: bool = False) -> It
 
 
 def _check_bucket(bucket: str, field: str, what: str = "bucket") -> Iterator[Problem]:
-    """It is the host of BR's URL; behind a slash a prefix may follow."""
+    """The host of BR's URL; a prefix may follow a slash."""
     first = next((part for part in bucket.split("/") if part), "")
     if not first:
         yield Problem(field, None, f"is required; name the {what}")
@@ -75,7 +75,7 @@ def _check_s3(s3: S3StorageProvider, field: str, *, archives: bool) -> Iterator[
 
 
 def check_options(s3: S3StorageProvider, field: str) -> Iterator[Problem]:
-    """What is wrong with the options by which archives are copied."""
+    """The problems of the options by which archives are copied."""
     try:
         rclone_options.parse(s3.options)
     except UnknownOption as error:
@@ -92,7 +92,7 @@ def _check_endpoint(endpoint: str, field: str) -> Iterator[Problem]:
         return
     try:
         url = urlsplit(endpoint)
-        _ = url.port  # raises for what is no number
+        _ = url.port  # raises for anything but a number
     except ValueError:
         yield Problem(field, endpoint, "is no URL; use one such as https://minio.example.com:9000")
         return

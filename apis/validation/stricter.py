@@ -21,7 +21,7 @@ from ports import quantity
 
 _LONGEST_NAME = 63
 _HASH = "-0123456789"
-"""What the StatefulSet controller appends to the name in a label of each pod, as long as it gets."""
+"""The longest suffix that the StatefulSet controller appends to the name in a pod's label."""
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _CONFIG_STRATEGIES = ("InPlace", "RollingUpdate")
@@ -105,7 +105,7 @@ def _check_replicas(component: Component, live: Json | None, limit: int) -> Iter
 
 
 def _reported(component: Component) -> Json:
-    """What the status says of the StatefulSet, which may be gone for a moment; empty when it knows none."""
+    """The status's data about the StatefulSet, which may be absent for a moment; empty if the status has none."""
     status = component.type.status(component.tc.status)
     return (status.stateful_set if status else None) or {}
 

@@ -59,7 +59,7 @@ class Storage(Protocol):
         """Write an object atomically, replacing an existing one."""
 
     def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:
-        """As `write`, from a stream; an exception in `chunks` leaves no object."""
+        """Like `write`, from a stream; an exception in `chunks` leaves no object."""
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; missing ones are not an error."""
@@ -137,7 +137,7 @@ class _Bucket:
         self._writing(key, lambda: obstore.put(self._library, self._path(key), content))
 
     def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:
-        """As `write`, from a stream. A writer that is not closed leaves no object."""
+        """Like `write`, from a stream. A writer that is not closed leaves no object."""
         writer = obstore.open_writer(
             self._library, self._path(key), buffer_size=parts.size, max_concurrency=parts.at_once
         )

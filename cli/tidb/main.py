@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """As `main`. Raises Failure, ApiError, OSError."""
+    """Like `main`. Raises Failure, ApiError, OSError."""
     command, given, handed_on = parse(arguments)
     clock = SystemClock()
     with closing(Kubeconfig(given.kubeconfig, given.context, environ, clock)) as server:

@@ -178,6 +178,6 @@ def _namespace_goes(ctx: JobOwner[Backup]) -> bool:
 
 
 def _let_go(ctx: JobOwner[Backup], path: str) -> None:
-    """Remove the finalizer, because no Job can be created in a namespace that is being deleted; v1.6 waits for ever."""
+    """Remove the finalizer, because no Job can be created in a namespace that is being deleted; v1.6 waits forever."""
     log.warning("the namespace is being deleted, so that no Job can remove the files: remove them yourself", path=path)
     ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))

@@ -1,9 +1,9 @@
-"""The stop of a log backup that is being deleted: its task would run in the cluster for ever (backup.md 3.9).
+"""The stop of a log backup that is being deleted: its task would run in the cluster forever (backup.md 3.9).
 
     its Jobs end → the task is gone, or Job `stop-<name>` stops it → its files are removed (`cleaning`)
 
 The operator reads from the cluster if there is a task to stop. v1.6 continues after a failure of the Job and removes
-files that are still being written, and it waits for ever if the TidbCluster is gone.
+files that are still being written, and it waits forever if the TidbCluster is gone.
 
 No Job can be created in a namespace that is being deleted. If the cluster is in another namespace, the operator then
 removes the task from PD itself. v1.6 leaves the task, so that no log backup can begin in that cluster again.

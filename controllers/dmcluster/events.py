@@ -15,7 +15,7 @@ def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedF
 
 
 def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """As `of_pods`, for volume claims, which have no owner and outlive their pods."""
+    """Like `of_pods`, for volume claims, which have no owner and outlive their pods."""
     return of_clusters_of(lambda claim: clusters_of(clusters, claim), enqueue, seen_of_claim, news_of_claim)
 
 

@@ -56,7 +56,7 @@ def sync(ctx: JobOwner[Restore]) -> Outcome | None:
 
 
 def _ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
-    """Write Complete, because another client has replaced the status. In v1.6, TiKV keeps its garbage for ever then."""
+    """Write Complete, because another client has replaced the status. In v1.6, TiKV keeps its garbage forever then."""
     message = f"Job {name} has ended well; somebody has removed from the status what its pod had written there"
     ctx.say(status.COMPLETE, "StatusReplaced", message)
     return None

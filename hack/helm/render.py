@@ -18,7 +18,7 @@ MANIFESTS = ROOT / "manifests"
 
 _RELEASE, _NAMESPACE = "tidb-operator", "tidb-admin"
 _KUBERNETES = "v1.33.4"
-"""Whose kube-scheduler the plain manifests name."""
+"""The release of kube-scheduler in the plain manifests."""
 
 _HEAD = "# Rendered from charts/tidb-operator by `make manifests`: change it there.\n"
 
@@ -31,14 +31,14 @@ metadata:
     pod-security.kubernetes.io/audit: restricted
     pod-security.kubernetes.io/warn: restricted
 """
-"""What `helm install --create-namespace` makes otherwise."""
+"""The differences of `helm install --create-namespace`."""
 
 _SOURCE = re.compile(r"# Source: tidb-operator/templates/(?P<template>\S+)\n(?P<text>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One file: the templates it has the objects of, what stands before them, and the values it is made with."""
+    """One file: the templates of its objects, its header, and the values for rendering it."""
 
     templates: tuple[str, ...]
     values: tuple[str, ...] = ()

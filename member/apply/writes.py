@@ -46,7 +46,7 @@ def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Ob
 
 
 def make_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> tuple[Object, bool]:
-    """As `create_or_find`: the object, and True if this call created it."""
+    """Like `create_or_find`: the object, and True if this call created it."""
     name = desired["metadata"]["name"]
     return ctx.memory.taken_names.make_or_find(
         resource,

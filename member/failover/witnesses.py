@@ -1,6 +1,7 @@
 """The two witnesses of a loss: the component and Kubernetes (lifecycle.md 9.1).
 
-One alone proves nothing: to an operator that is cut off, all members look ill, and a Ready pod may have a dead process.
+One alone proves nothing: to an operator that is cut off, all members look unhealthy, and a Ready pod may have a dead
+process.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -87,7 +88,8 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
     """The pods that Kubernetes calls lost for another reason than a roll.
 
     They are remembered before the component reports their loss, and through a roll that restarts them. A recent crash
-    counts only if the component calls the member ill: others have recovered, such as PD members, which restart when
+    counts only if the component calls the member unhealthy: others have recovered, such as PD members, which restart
+    when
     they join.
     """
     pods, live = {pod.metadata.name: pod for pod in pods_of(ctx, component)}, ctx.stateful_set(component)
@@ -181,7 +183,7 @@ def _is_over(ctx: ClusterContext, component: str, body: Json) -> bool:
 
 
 def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | None) -> bool:
-    """True if a roll has recreated or is recreating this pod, and its member became ill through that (F12)."""
+    """True if a roll has recreated or is recreating this pod, and its member became unhealthy through that (F12)."""
     if not body or not is_rolling(body):
         return False
     if pod is None:
@@ -212,7 +214,8 @@ def _fails_alone(ctx: ClusterContext, component: str, pod: Object | None) -> boo
 
 
 def _is_on_newer_volume(ctx: ClusterContext, component: str, pod: Object | None, ill_since: datetime | None) -> bool:
-    """True if the pod's data volume was created after its member became ill: the member's own volume is gone (F12)."""
+    """True if the pod's data volume was created after its member became unhealthy: the member's own volume is gone
+    (F12)."""
     row = component_type(component)
     claim = claim_names(pod).get(f"{row.data_volume}0" if row.storage_claims else row.data_volume) if pod else None
     found = ctx.listers.persistent_volume_claims.get(ctx.namespace, claim) if claim else None

@@ -292,7 +292,7 @@ def _rows() -> Sequence[_Row]:
 
 
 def _written(tree: object, path: str) -> Iterator[tuple[str, object]]:
-    """What is written at a path, such as `pdms[].version` or `pdms[0].version`, with its path."""
+    """The values at a path, such as `pdms[].version` or `pdms[0].version`, each with its path."""
     step, _, rest = path.partition(".")
     name, _, index = step.partition("[")
     value = tree.get(name) if isinstance(tree, dict) else None

@@ -184,11 +184,11 @@ VALUES: Mapping[str, object] = {
     "version": "v8.5.3",
     "waitLeaderTransferBackTimeout": "3m",
 }
-"""What a field is set to, by its path or how that ends, the longer first; other values follow from its type."""
+"""The sample values of fields, by path or its end, the longer first; other values follow from the type."""
 
 
 class Pair(NamedTuple):
-    """Two clusters, undefaulted, without a field and with it; `title` says what they have that others have not."""
+    """Two undefaulted clusters, without a field and with it; `title` names what both have besides."""
 
     title: str
     before: Json
@@ -224,7 +224,7 @@ def _fresh(tree: Json) -> Json:
 
 
 def _prepare(spec: Json, path: str) -> None:
-    """Give the lists and tables on the way to a field what they must have."""
+    """Give the lists and tables on the way to a field their required parts."""
     for name in path.split(".")[:-1]:
         inner = spec.get(name.removesuffix(ITEM))
         if name.endswith(ITEM):

@@ -27,7 +27,7 @@ SECRETS = re.compile(r"password|identified|secret|token|access_key|credential", 
 
 
 class Settings(NamedTuple):
-    """Which server, and what the pod was given; an empty path: nothing."""
+    """The server, and the files and variables of the pod; an empty path: none."""
 
     host: str
     port: int
@@ -71,7 +71,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 def told(error: Any, secrets: list[str]) -> str:
-    """What a server has answered, without passwords."""
+    """The server's answer, without passwords."""
     text = ": ".join(str(each) for each in error.args) or type(error).__name__
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")

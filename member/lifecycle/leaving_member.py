@@ -36,7 +36,7 @@ def may_join(removal: PodRemoval, component: str, of: str) -> Waiting | None:
 
 
 def remaining(removal: PodRemoval, component: str, *, serves: bool, period: float) -> int:
-    """The number of members that must remain; 0 if the leaving one has been ill for `period` seconds.
+    """The number of members that must remain; 0 if the leaving one has been unhealthy for `period` seconds.
 
     `serves` is True if the leaving member is healthy or has already left.
     """

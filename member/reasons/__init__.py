@@ -1,1 +1,1 @@
-"""What each reason of a condition, or of a command's event, means, and the pages made of that (docs/reasons/)."""
+"""The meaning of each reason of a condition, or of a command's event, and the pages about them (docs/reasons/)."""

@@ -678,7 +678,7 @@ TOPICS: Mapping[str, Mapping[str, Reason]] = {
     "Transient": _PASSING,
     "Errors": ERRORS,
 }
-"""Topic → reason → what it means."""
+"""Topic → reason → its explanation."""
 
 PAGES: Mapping[str, tuple[str, ...]] = {
     "serving": ("Is it serving", "Out of service", "PD or the stores are unknown"),
@@ -693,4 +693,4 @@ PAGES: Mapping[str, tuple[str, ...]] = {
 """Page in docs/reasons/, without its suffix → the topics on it."""
 
 REASONS: Mapping[str, Reason] = {name: reason for topic in TOPICS.values() for name, reason in topic.items()}
-"""Reason → what it means."""
+"""Reason → its explanation."""

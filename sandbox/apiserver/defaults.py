@@ -48,7 +48,7 @@ def _fill(tree: Json, **values: object) -> None:
 
 
 def _fill_zero(tree: Json, **values: object) -> None:
-    """As `_fill`, for a type whose zero equals a missing field."""
+    """Like `_fill`, for a type whose zero equals a missing field."""
     for name, value in values.items():
         tree[name] = tree.get(name) or value
 

@@ -17,7 +17,7 @@ from sandbox.apiserver.refusals import forbidden
 from sandbox.apiserver.world import World
 
 Usage = Mapping[str, Decimal]
-"""How much of each resource of a quota."""
+"""The amount of each resource of a quota."""
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _BY_PLURAL = ("configmaps", "secrets", "services", "pods", "persistentvolumeclaims", "resourcequotas")
@@ -142,7 +142,7 @@ def _used(world: World, quota: Json) -> dict[str, Decimal]:
 
 
 def _may_count(kind: Kind, hard: Iterable[str]) -> bool:
-    """Whether objects of a kind may use something of a quota: its own resources, or those listed in its spec."""
+    """True if objects of a kind may use something of a quota: its own resources, or those listed in its spec."""
     resource = kind.resource
     if resource in (PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS):
         return True

@@ -61,7 +61,7 @@ class ApiServer:
         self._world = World(self.storage, Registry(), clock, randomness)
         self._api = Api(self._world)
         self.beside: dict[str, Callable[[Request], Response]] = {}
-        """What answers paths that Kubernetes does not have."""
+        """The answer for paths that Kubernetes does not have."""
         self._lock = threading.Lock()
         self._streams: set[Streamed] = set()
         for name in _FIRST_NAMESPACES:

@@ -10,7 +10,7 @@ from sandbox.dataplane.tls import Certificate
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Wait for seconds of script time; infinity means for ever. Yields no result."""
+    """Wait for seconds of script time; infinity means forever. Yields no result."""
 
     seconds: float
 

@@ -1,1 +1,1 @@
-"""The simulated world with the operator in it: plans, faults, hands of users, clocks and calls."""
+"""The simulated world with the operator in it: plans, faults, users' actions, clocks and calls."""

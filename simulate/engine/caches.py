@@ -1,7 +1,7 @@
 """Substitutes for the informers: caches that follow the API server's history on request.
 
 live every change is delivered, in order, as by a watch blind nothing is delivered: the watch lags (FP2); then what was
-missed comes, one change after another cut as blind, but then it lists anew: what came and went meanwhile is never seen
+missed comes, one change after another cut as blind, but then it lists again: what came and went meanwhile is never seen
 (FP3, FP12) emptied as cut, after a list without items, as of an API server that has only begun to read its storage
 (R15)
 """

@@ -100,7 +100,7 @@ def _plan(path: str) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    """All of them."""
+    """All of these fields."""
     return map(_plan, values())
 
 

@@ -89,7 +89,7 @@ def _switches(home: Home) -> Iterator[Switch]:
 
 
 def _moments(draw: Randomness, begins: float, switches: Sequence[Switch]) -> Iterator[tuple[float, Switch, bool]]:
-    """When each switch is turned on and off."""
+    """The moments at which each switch is turned on and off."""
     for switch in switches:
         pace = pick(draw, _PACES)
         count = min(_MOST, int(_AT_MOST / pace)) // 2 * 2

@@ -42,7 +42,7 @@ class Victims:
 
     @property
     def count(self) -> int:
-        """How many pods the component has."""
+        """The number of the component's pods."""
         if self.home.is_of_dm:
             return int(self.home.section["replicas"])
         return replicas_of(self.home.cluster)[self.component]
@@ -68,7 +68,7 @@ class Victims:
 
     @property
     def begins(self) -> float:
-        """When they are hit."""
+        """The moment of the outage."""
         return self.home.begins_at + _BEGINS
 
 

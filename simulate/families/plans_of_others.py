@@ -24,7 +24,7 @@ class PlansOfOthers:
         return WORKLOADS[name]
 
     def all(self) -> Iterator[Plan]:
-        """All of them."""
+        """All of these plans."""
         yield from WORKLOADS.values()
         for family in self._families.values():
             yield from family.plans()

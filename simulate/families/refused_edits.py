@@ -51,7 +51,7 @@ class Subject:
 
     @property
     def replicas(self) -> int:
-        """How many pods the spec asks for."""
+        """The number of pods in the spec."""
         return int(self.home.section["replicas"])
 
 

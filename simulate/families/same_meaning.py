@@ -170,7 +170,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    """All of them."""
+    """All of these changes."""
     return map(_plan, _spellings())
 
 

@@ -49,7 +49,7 @@ def _replicating(name: str, seconds: float, *edits: Edit) -> Plan:
 
 
 def _of_dm(later: float, event: _Event) -> _Event:
-    """The same after DM's workers are reported, plus some seconds."""
+    """The moment some seconds after DM's workers are reported."""
     return replace(event, at=None, once=_DM_WORKERS, later=later)
 
 

@@ -39,7 +39,7 @@ class Scrapes:
     def scrape(self) -> None:
         """Scrape all of them once."""
         for values in self._series.values():
-            # Prometheus ends a series at once that is gone from a scrape
+            # Prometheus ends a series as soon as a scrape lacks it
             values.append(_MISSING if values[-1] in (_MISSING, _STALE) else _STALE)
         for instance, registry in self._targets.items():
             for family in registry.collect():
@@ -56,7 +56,7 @@ class Scrapes:
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """Whether the alert `alert` fires at a scrape, by its number, for the cluster `namespace`/`name`.
+    """True if the alert `alert` fires at a scrape, by its number, for the cluster `namespace`/`name`.
 
     Without `component`, for any of its components; without `reasons`, for any reason.
     """

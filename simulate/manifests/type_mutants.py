@@ -67,7 +67,7 @@ def judge(seeds: Sequence[int]) -> list[Verdict]:
 
 
 def judge_all(seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
-    """As `judge`, in several processes."""
+    """Like `judge`, in several processes."""
     batches = [seeds[first : first + _BATCH] for first in range(0, len(seeds), _BATCH)]
     with ProcessPoolExecutor(max(jobs, 1), mp_context=get_context("fork"), initializer=silence) as pool:
         for verdicts in pool.map(judge, batches):

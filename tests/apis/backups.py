@@ -48,7 +48,7 @@ def compact(spec: Json, *, status: Json | None = None, **metadata: Any) -> Compa
 
 
 def recorded(kind: str) -> Iterator[tuple[str, Json]]:
-    """What v1.6 was given of a kind when it was recorded: set and name, object."""
+    """The recorded specs of a kind for v1.6: set and name, object."""
     for path in sorted((SHARED / "golden").glob("dev-*.json")):
         if path.stem.count("."):  # a later step of the same set
             continue

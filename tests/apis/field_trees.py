@@ -51,11 +51,11 @@ _JOB_STATUS: Schema = {
     }
 }
 _INLINE = {"ResourceRequirements": _RESOURCES, "JobStatus": _JOB_STATUS}
-"""What is inlined of Kubernetes' own types."""
+"""The parts inlined from Kubernetes' own types."""
 
 
 def shared_file(*parts: str) -> Path:
-    """A file that comes with the specification; skips the test where it isn't there."""
+    """A file of the specification; skips the test if it is missing."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"the specification is not beside the repository: no {'/'.join(parts)}")
@@ -130,7 +130,7 @@ def _require(node: Schema, *names: str) -> None:
 
 
 def _flagged(flags: list[str]) -> Schema:
-    """What the flags add to a scalar."""
+    """The effect of the flags on a scalar."""
     result: Schema = {}
     for flag in flags:
         key, _, text = flag.partition("=")

@@ -1,4 +1,4 @@
-"""What a Backup or Restore leaves open is filled in, in memory (backup.md 3.1)."""
+"""Defaults of a Backup or Restore, in memory (backup.md 3.1)."""
 
 from apis.backups import BackoffRetryPolicy, CleanOption
 from tests.apis.backups import ACCESS, backup, by_br, compact, restore

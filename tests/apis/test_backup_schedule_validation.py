@@ -19,7 +19,7 @@ EXPORT: Json = {"from": ACCESS, "s3": S3}
 
 
 def problems(name: str = "nightly", **spec: Any) -> list[str]:
-    """What is wrong with a schedule."""
+    """The problems of a schedule."""
     given = {"schedule": "0 3 * * *", "backupTemplate": by_br(), **spec}
     found = validate_backup_schedule(
         with_schedule_defaults(decode(tree("BackupSchedule", given, name=name), BackupSchedule))

@@ -20,12 +20,12 @@ LOCAL: Json = {"volume": {"name": "nfs"}, "volumeMount": {"name": "nfs", "mountP
 
 
 def of_backup(spec: Json, version: str = NEW, **metadata: Any) -> list[str]:
-    """What is wrong with a Backup."""
+    """The problems of a Backup."""
     return [str(problem) for problem in validate_backup(backup(spec, **metadata), version)]
 
 
 def of_restore(spec: Json, version: str = NEW, **metadata: Any) -> list[str]:
-    """What is wrong with a Restore."""
+    """The problems of a Restore."""
     return [str(problem) for problem in validate_restore(restore(spec, **metadata), version)]
 
 

@@ -24,7 +24,7 @@ def cells(row: str) -> list[str]:
 
 
 def specified() -> str:
-    """What is specified of the definitions beside their schemas."""
+    """The specification of the definitions, except their schemas."""
     return shared_file("spec", "api", "crds.md").read_text(encoding="utf-8")
 
 

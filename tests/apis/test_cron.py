@@ -1,4 +1,4 @@
-"""When a schedule is due, in the notation that v1.6 reads (backup.md 5)."""
+"""The due times of a schedule, in v1.6's notation (backup.md 5)."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

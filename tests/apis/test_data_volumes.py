@@ -1,4 +1,4 @@
-"""Whose data a volume claim holds."""
+"""The owner of the data on a volume claim."""
 
 from collections.abc import Mapping
 

@@ -67,7 +67,7 @@ def test_absent_components_stay_absent() -> None:
     assert [None] * 7 == [spec.pd, spec.tikv, spec.tidb, spec.tiflash, spec.ticdc, spec.tiproxy, spec.pump]
 
 
-def test_fills_in_a_base_image_only_beside_a_version() -> None:
+def test_fills_in_a_base_image_only_if_there_is_a_version() -> None:
     parts = {"pd": "pd", "tikv": "tikv", "tidb": "tidb", "ticdc": "ticdc", "tiproxy": "tiproxy", "pump": "tidb-binlog"}
     written = {name: {"replicas": 1, "baseImage": ""} for name in parts}
     versioned, unversioned = cluster({"version": "v1", **written}).spec, cluster({**written}).spec

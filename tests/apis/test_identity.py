@@ -1,4 +1,4 @@
-"""What a cluster is called and of which sort it is (defaults-and-validation.md 8.4)."""
+"""The names and kinds of clusters (defaults-and-validation.md 8.4)."""
 
 import pytest
 

@@ -117,7 +117,7 @@ def test_refuses_scheduling_settings_that_must_be_changed_through_pd(written: Js
 
 @pytest.mark.rule("defaults-and-validation-7")
 def test_a_setting_that_v1_6_dropped_counts_once_it_is_in_the_running_file() -> None:
-    """It has dropped what its schema does not know: a manifest that is applied anew brings that back."""
+    """v1.6 has dropped keys unknown to its schema: a manifest that is applied again restores them."""
     new = {"max-store-preparing-time": "48h"}
     written: Json = {"schedule": {"leader-schedule-limit": 4} | new}
     tc = cluster(minimal(**{**KEPT, "pd": {"config": written}}))

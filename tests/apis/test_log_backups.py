@@ -1,4 +1,4 @@
-"""Which sub-command of a log backup is due, and what its conditions make of the whole (backup.md 3.8)."""
+"""The due sub-command of a log backup, and the overall status from its conditions (backup.md 3.8)."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -49,7 +49,7 @@ def test_the_due_command_follows_from_spec_and_phase(phase: str, spec: Json, com
 
 @pytest.mark.rule("backup-3.8")
 def test_a_log_backup_starts_before_it_is_paused_or_stopped() -> None:
-    """v1.6 waits for ever for one to begin whose spec says from the first that it is paused."""
+    """v1.6 waits forever for a log backup that is paused from the beginning."""
     assert START == due(commit="", logSubcommand="log-pause")
     running = {"logSubCommandStatuses": {START: {"phase": "Running"}}}
     assert START == due("Running", "", running, logStop=True)

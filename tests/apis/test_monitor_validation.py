@@ -1,4 +1,4 @@
-"""What is wrong with a TidbMonitor, and what it leaves open (defaults-and-validation.md 2.4, 3.4)."""
+"""Problems and defaults of a TidbMonitor (defaults-and-validation.md 2.4, 3.4)."""
 
 from typing import Any
 

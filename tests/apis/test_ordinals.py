@@ -1,4 +1,4 @@
-"""How many pods, and which (defaults-and-validation.md 8.3, lifecycle.md 4.2, 4.4)."""
+"""The number and ordinals of pods (defaults-and-validation.md 8.3, lifecycle.md 4.2, 4.4)."""
 
 import pytest
 from hypothesis import given

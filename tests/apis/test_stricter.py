@@ -1,4 +1,4 @@
-"""What v1.6 takes and can't work: refused by field, unless it runs already."""
+"""Specs that v1.6 accepts and that can't work: refused by field, unless they already run."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def _problems(spec: Json, *running: Json, status: Json | None = None, **metadata
 
 
 def _stateful_set(component: str, image: str = "", **spec: Any) -> Json:
-    """One that runs, as far as it matters here."""
+    """A running cluster, with the relevant fields."""
     container = {"name": component, "image": image or f"pingcap/{component}:v8.5.2", **spec.pop("container", {})}
     selector = {"matchLabels": {"app.kubernetes.io/instance": "basic"}}
     template = {"spec": {"containers": [container]}}

@@ -1,4 +1,4 @@
-"""How users write timestamps (backup.md 1.1)."""
+"""Timestamps as users write them (backup.md 1.1)."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -26,7 +26,7 @@ def _one_of_each_type() -> list[Holder]:
 
 
 def _unnamed(typos: Iterable[Typo]) -> list[tuple[str, list[str]]]:
-    """The typos that are not the only unknown field of their objects, or without a proposal of what was meant."""
+    """Typing errors that are not the only unknown field of their object, or that have no proposal."""
     found = ((typo, unknown_fields(typo.tree, typo.model)) for typo in typos)
     return [(typo.path, [str(each) for each in unknown]) for typo, unknown in found if not _names(typo, unknown)]
 
@@ -138,7 +138,7 @@ def _manifests() -> list[tuple[str, Json]]:
 
 
 @pytest.mark.slow
-def test_nothing_in_a_valid_manifest_is_unknown() -> None:
+def test_a_valid_manifest_has_no_unknown_field() -> None:
     manifests = _manifests()
     assert len(manifests) > 80
     found = [

@@ -186,7 +186,7 @@ def test_a_second_pod_lets_br_continue_from_its_checkpoint(world: World) -> None
 
 @pytest.mark.parametrize("version", ["v6.5.0", "v5.4.3", "nightly", "4.0"])
 @pytest.mark.rule("backup-7.4")
-def test_an_older_br_begins_anew_with_an_empty_prefix(world: World, version: str) -> None:
+def test_an_older_br_starts_over_with_an_empty_prefix(world: World, version: str) -> None:
     world.backup(status=BEGUN)
     world.storage.objects["1.sst"] = b"x"
     world.launcher.script = printing(then=writing_meta(world))
@@ -204,7 +204,7 @@ def test_a_second_pod_takes_nothing_over_at_a_changed_place(world: World, versio
     assert "s3://bucket/before" == world.status(BACKUPS)["backupPath"]
 
 
-def test_a_second_pod_begins_anew_at_another_place_that_is_free(world: World) -> None:
+def test_a_second_pod_starts_over_at_another_free_place(world: World) -> None:
     world.backup(status=BEGUN | {"backupPath": "s3://bucket/before"})
     world.launcher.script = printing(then=writing_meta(world))
     run_backup(OPTIONS, world.outside())

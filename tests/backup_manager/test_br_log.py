@@ -43,7 +43,7 @@ def test_an_operation_is_read_in_both_notations(token: str, started: str) -> Non
 
 
 @pytest.mark.rule("backup-7.5")
-def test_an_operation_without_id_is_none_and_one_without_time_is_kept() -> None:
+def test_an_operation_without_id_is_ignored_and_one_without_time_is_kept() -> None:
     assert operation_in("[BR operation started] [command=x]") is None
     assert OperationLine("a", "", "x") == operation_in("[BR operation started] [operation_id=a] [command=x]")
 

@@ -92,7 +92,7 @@ VOLUME = {"volume": {"name": "v"}, "volumeMount": {"name": "v", "mountPath": "/m
     ],
 )
 @pytest.mark.rule("backup-7.8")
-def test_deletes_files_where_the_backup_was_made(world: World, path: str, spec: Json, place: str) -> None:
+def test_deletes_files_at_the_place_of_the_backup(world: World, path: str, spec: Json, place: str) -> None:
     world.backup(status=DONE | {"backupPath": path}, **spec)
     run_clean(OPTIONS, world.outside())
     assert place == str(opened(world))

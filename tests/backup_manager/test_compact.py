@@ -140,7 +140,7 @@ def test_the_message_is_the_error_of_tikv_ctl(world: World) -> None:
 
 @pytest.mark.parametrize("code", [0, 1])
 @pytest.mark.rule("backup-7.10")
-def test_one_that_is_aborted_has_failed(world: World, code: int) -> None:
+def test_an_aborted_compaction_has_failed(world: World, code: int) -> None:
     world.compact()
     aborted = {"Message": "Compaction aborted.", "err": "disk full"}
     assert "disk full" in failure(world, Tools(lines=[aborted], code=code))

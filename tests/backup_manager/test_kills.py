@@ -233,7 +233,7 @@ class MortalTools(Tools):
 
 
 def survive_on(volume: Path, make: Callable[[World], None], work: Work, check: Callable[[World], None]) -> int:
-    """As `survive`, with a volume that outlives the pods."""
+    """Like `survive`, with a volume that outlives the pods."""
     kills = 0
     for after in (False, True):
         at = 0

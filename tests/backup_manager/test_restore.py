@@ -115,7 +115,7 @@ def test_a_second_pod_of_a_complete_restore_does_not_restore_again(world: World)
     assert [] == world.launcher.commands
 
 
-def test_a_second_pod_after_a_failed_one_tries_again(world: World) -> None:
+def test_a_second_pod_retries_after_a_failed_one(world: World) -> None:
     world.restore(status={"phase": "Failed", "conditions": [{"type": "Failed", "status": "True"}]})
     writing_meta(world)()
     run_restore(OPTIONS, world.outside())

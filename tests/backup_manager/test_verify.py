@@ -130,7 +130,7 @@ def test_the_condition_changes_with_the_files(world: World) -> None:
     assert "True" == verified(world)["status"]
 
 
-def test_verifies_where_the_backup_was_made(world: World) -> None:
+def test_verifies_files_at_the_place_of_the_backup(world: World) -> None:
     world.backup(status=DONE, s3={"provider": "aws", "bucket": "bucket", "prefix": "other"})
     world.storage.objects |= flat()
     run_verify(OPTIONS, world.outside())

@@ -13,7 +13,7 @@ from tests.operator_world import NAMESPACE, OperatorWorld
 
 
 def of_case(name: str, **expected: Any) -> pytest.MarkDecorator:
-    """Run a test on the file of a case; `ours` and `shared` are what it expects of either, where that differs."""
+    """Run a test on the file of a case; `ours` and `shared` are its expectations for either, if they differ."""
     sources = ("ours", "shared")
     if not expected:
         return pytest.mark.parametrize("path", [(source, name) for source in sources], indirect=True, ids=sources)
@@ -25,7 +25,7 @@ class CaseWorld(OperatorWorld):
     """Objects of users in all namespaces."""
 
     def apply_all(self, documents: Iterable[Json]) -> None:
-        """As `kubectl apply -f`; a namespace that is missing is created."""
+        """Create objects as `kubectl apply -f` does, and missing namespaces with them."""
         manifests.apply(self.admin, [manifests.Manifest("case", each) for each in documents])
 
     def conditions(self, resource: Resource, name: str, namespace: str = NAMESPACE) -> dict[str, tuple[str, str, str]]:
@@ -40,7 +40,7 @@ class CaseWorld(OperatorWorld):
         return message if status == "True" else ""
 
     def serves(self, name: str, namespace: str = NAMESPACE) -> bool:
-        """Whether a TidbCluster is Ready."""
+        """True if a TidbCluster is Ready."""
         return self.conditions(TIDB_CLUSTERS, name, namespace).get("Ready", ("",))[0] == "True"
 
     def warnings(self, name: str, namespace: str = NAMESPACE) -> list[str]:
@@ -50,6 +50,6 @@ class CaseWorld(OperatorWorld):
         return [str(each["message"]) for each in about]
 
     def consent(self, name: str, namespace: str, author: str) -> None:
-        """Have the owner of a TidbCluster allow references from another namespace."""
+        """Let a TidbCluster allow references from another namespace."""
         body = {"metadata": {"annotations": {ALLOWED_FROM: author}}}
         self.admin.patch(TIDB_CLUSTERS, name, namespace, body)

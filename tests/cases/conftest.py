@@ -1,4 +1,4 @@
-"""The inputs of a case: our own, and the file of the specification where it is beside the repository."""
+"""The inputs of a case: our own, and the file of the specification if it is beside the repository."""
 
 from collections.abc import Iterator
 from pathlib import Path

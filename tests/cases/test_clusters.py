@@ -1,4 +1,4 @@
-"""What comes of manifests of TidbClusters that once failed or were ignored in silence."""
+"""Manifests of TidbClusters that once failed or were silently ignored."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def patches(path: Path) -> dict[str, Json]:
-    """What is merged into the sample `basic`, by name."""
+    """Additions to the sample `basic`, by name."""
     found: dict[str, Json] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return found
 
@@ -57,7 +57,7 @@ def test_a_value_of_a_spec_does_not_run(patches: dict[str, Json], tmp_path: Path
 
 
 def _scripts(body: Json) -> list[str]:
-    """What a shell reads of the objects of a cluster; nothing where its spec is refused."""
+    """The texts that a shell reads of a cluster's objects; none for a refused spec."""
     try:
         cluster = with_defaults(decode(body, TidbCluster))
         return [] if validate(cluster) else list(shell_texts(list(desired_objects(cluster, "discovery:1"))))
@@ -69,7 +69,7 @@ PROGRAMS = (
     *("exit_hang", "k8s_133810_410_loop", "metric_race", "slow_loris_watch", "stuck_handler"),
     "watchlist_no_end_bookmark",
 )
-"""Each shows a fault of informers that others have had; `tests/informers` has tests of its own of each."""
+"""Programs that show faults of other informers; `tests/informers` tests each of them."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What comes of manifests of other kinds, and of values of the chart, that once failed or were ignored in silence."""
+"""Manifests of other kinds, and values of the chart, that once failed or were silently ignored."""
 
 import json
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def test_a_monitor_whose_prometheus_cannot_see_the_pods_says_so(
 
 
 @of_case("06-backup-azure-ad.yaml")
-def test_what_azure_answers_to_refused_credentials_is_said(
+def test_reports_the_answer_of_azure_to_refused_credentials(
     documents: list[Json], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret, backup = documents
@@ -120,7 +120,7 @@ def permissive() -> Iterator[CaseWorld]:
 
 
 @of_case("22-monitor-after-the-operator-has-gone.yaml")
-def test_a_monitor_of_all_namespaces_is_named_before_the_operator_goes_and_leaves_nothing(
+def test_a_monitor_of_all_namespaces_is_named_before_the_operator_is_uninstalled_and_leaves_nothing(
     permissive: CaseWorld, documents: list[Json]
 ) -> None:
     world = permissive

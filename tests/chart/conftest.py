@@ -17,5 +17,5 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
 
 @pytest.fixture(scope="session")
 def defaults(helm: Helm) -> list[Json]:
-    """What the chart makes of no values."""
+    """The chart's objects without values."""
     return helm.template({})

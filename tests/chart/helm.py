@@ -28,7 +28,7 @@ def built() -> str:
 
 
 class Helm:
-    """Helm with a home of its own, and with a cluster or none."""
+    """Helm with its own home, and with a cluster or none."""
 
     def __init__(self, home: Path, kubeconfig: Path | None = None) -> None:
         self._environ = {name: value for name, value in os.environ.items() if name not in _CLEAN}
@@ -43,19 +43,19 @@ class Helm:
         )
 
     def succeed(self, *arguments: str) -> str:
-        """What a command prints. Raises AssertionError with all that it says when it fails."""
+        """The output of a command. Raises AssertionError with all output if it fails."""
         done = self.run(*arguments)
         assert done.returncode == 0, f"helm {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     def template(self, values: Json, *flags: str) -> list[Json]:
-        """The objects that the chart makes of values."""
+        """The objects of the chart for values."""
         text = self._render(values, *flags)
         assert text.returncode == 0, text.stderr
         return [each for each in yaml.safe_load_all(text.stdout) if each]
 
     def refusal(self, values: Json) -> str:
-        """What it says to values that it refuses. Raises AssertionError when it takes them."""
+        """The message for refused values. Raises AssertionError if the chart accepts them."""
         done = self._render(values)
         assert done.returncode == 1, values
         return done.stderr.partition("Error: ")[2]
@@ -66,7 +66,7 @@ class Helm:
 
 
 def one(objects: list[Json], kind: str, name: str = "") -> Json:
-    """The one object of a kind, and of a name where that is given."""
+    """The one object of a kind, and of a name if one is given."""
     (found,) = (each for each in objects if each["kind"] == kind and name in ("", each["metadata"]["name"]))
     return found
 

@@ -1,4 +1,4 @@
-"""What the chart makes of values (scheduler-deployment.md 2.8, 8, 9)."""
+"""The chart's objects for values (scheduler-deployment.md 2.8, 8, 9)."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ _ALL = {
 
 @pytest.fixture(scope="module")
 def everything(helm: Helm) -> list[Json]:
-    """All that the chart can make."""
+    """All objects that the chart can create."""
     return helm.template(_ALL)
 
 
@@ -121,7 +121,7 @@ def test_a_value_is_the_flag(helm: Helm, value: str, given: Any, option: str, ex
 
 
 @pytest.mark.rule("scheduler-deployment-9")
-def test_hard_recovery_goes_with_the_detection_of_lost_nodes(helm: Helm) -> None:
+def test_hard_recovery_is_set_with_the_detection_of_lost_nodes(helm: Helm) -> None:
     period = {"controllerManager.podHardRecoveryPeriod": "1h"}
     assert 86400.0 == _options(helm.template(period)).pod_hard_recovery_period
     found = _options(helm.template({**period, "controllerManager.detectNodeFailure": True}))
@@ -188,7 +188,7 @@ def test_a_real_scheduler_takes_its_configuration(helm: Helm, kubernetes: str, s
     certificates(tmp_path / "tls")
     text = one(objects, "ConfigMap", SCHEDULER)["data"]["scheduler.yaml"]
     given.write_text(text.replace("/etc/extender-tls", str(tmp_path / "tls")))
-    # it writes down what it understands, and ends
+    # it prints the flags that it understands, and ends
     command = [
         str(BINARIES / "kube-scheduler"),
         f"--config={given}",
@@ -292,7 +292,7 @@ def test_a_token_may_be_a_projected_volume(helm: Helm) -> None:
     assert paths <= set(json.dumps(spec["volumes"]).replace('"', " ").split())
 
 
-def test_what_selects_pods_selects_ours(everything: list[Json]) -> None:
+def test_selectors_of_pods_select_the_charts_pods(everything: list[Json]) -> None:
     for name in (MANAGER, SCHEDULER):
         own = one(everything, "Deployment", name)["spec"]["template"]["metadata"]["labels"].items()
         budget = one(everything, "PodDisruptionBudget", name)["spec"]
@@ -315,7 +315,7 @@ def test_rules_and_dashboard_equal_the_manifests(everything: list[Json]) -> None
     assert "1" == dashboard["metadata"]["labels"]["grafana_dashboard"]
 
 
-def test_the_network_policy_lets_out_what_the_operator_asks(everything: list[Json]) -> None:
+def test_the_network_policy_allows_the_operators_requests(everything: list[Json]) -> None:
     egress = one(everything, "NetworkPolicy")["spec"]["egress"]
     ports = {port["port"] for rule in egress for port in rule["ports"]}
     asked = {

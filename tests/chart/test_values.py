@@ -1,4 +1,4 @@
-"""Which values the chart takes, and what it says to others (scheduler-deployment.md 9)."""
+"""The values that the chart accepts, and its messages for others (scheduler-deployment.md 9)."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def test_a_value_of_v1_6_has_its_default(path: str) -> None:
 
 @pytest.mark.rule("scheduler-deployment-9")
 def test_a_copy_of_v1_6s_values_is_taken(helm: Helm) -> None:
-    """With what is switched off there, and with what is written there but empty."""
+    """Values that are switched off, or set but empty."""
     off = {
         "testMode": False,
         "advancedStatefulset": {"create": False, "image": "pingcap/advanced-statefulset:v0.7.0", "replicas": 1},
@@ -120,12 +120,12 @@ _UNUSABLE = [
 
 @pytest.mark.parametrize(("path", "value", "told"), _UNUSABLE, ids=[path for path, *_ in _UNUSABLE])
 @pytest.mark.rule("scheduler-deployment-9")
-def test_what_means_nothing_here_is_refused_with_the_way_out(helm: Helm, path: str, value: object, told: str) -> None:
+def test_meaningless_values_are_refused_with_the_way_out(helm: Helm, path: str, value: object, told: str) -> None:
     assert told in helm.refusal({path: value})
 
 
 @pytest.mark.rule("scheduler-deployment-9")
-def test_all_that_can_not_be_used_is_said_at_once(helm: Helm) -> None:
+def test_all_unusable_values_are_reported_at_once(helm: Helm) -> None:
     told = helm.refusal({path: value for path, value, _ in _UNUSABLE})
     assert len(_UNUSABLE) == len(re.findall(r"^- ", told, re.MULTILINE))
 

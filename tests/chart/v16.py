@@ -14,7 +14,7 @@ _SELECTOR = {"app.kubernetes.io/name": "tidb-operator", "app.kubernetes.io/insta
 
 
 def write(directory: Path) -> Path:
-    """The chart, in a directory of its own. Its pods never run."""
+    """The chart, in a separate directory. Its pods never run."""
     chart = directory / "of-v16"
     (chart / "templates").mkdir(parents=True)
     (chart / "Chart.yaml").write_text(

@@ -1,4 +1,4 @@
-"""`tidb-operator certs` makes what a cluster needs; the operator finds nothing wrong with it."""
+"""`tidb-operator certs` makes a cluster's Secrets, with which the operator finds no problem."""
 
 import argparse
 import base64

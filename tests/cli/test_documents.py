@@ -1,4 +1,4 @@
-"""What a user may hand over as a manifest, and what is said of what can't be used."""
+"""Manifests from users, and errors for unusable ones."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Objects of a manifest file, and what is said of those that cannot be applied."""
+"""Objects of a manifest file, and errors for those that cannot be applied."""
 
 import io
 import sys

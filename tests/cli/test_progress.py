@@ -1,4 +1,4 @@
-"""What `tidb-operator run --sandbox` shows while a cluster comes up."""
+"""The output of `tidb-operator run --sandbox` while a cluster comes up."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What `make run` writes for a Prometheus on this machine."""
+"""The files of `make run` for a Prometheus on this machine."""
 
 from pathlib import Path
 

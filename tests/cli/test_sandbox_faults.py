@@ -15,7 +15,7 @@ from sandbox.world import World
 
 @pytest.fixture
 def environ(tmp_path: Path) -> Iterator[Mapping[str, str]]:
-    """What names the sandbox."""
+    """The variables that name the sandbox."""
     world = World(SystemClock(), SystemRandomness())
     world.start()
     try:

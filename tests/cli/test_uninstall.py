@@ -65,7 +65,7 @@ def test_lists_objects_that_would_hang_in_the_order_of_deletion(world: BackupsWo
     assert "Backup lab/log" in rendered(page_of(report), 200)
 
 
-def test_an_object_that_is_being_deleted_shows_what_it_waits_for(world: BackupsWorld) -> None:
+def test_an_object_under_deletion_shows_what_it_waits_for(world: BackupsWorld) -> None:
     backup(world, "full", PROTECTED)
     said = {"type": "Waiting", "status": "True", "reason": "FilesInUse", "message": "the files are kept"}
     world.admin.patch(BACKUPS, "full", NAMESPACE, {"status": {"conditions": [said]}})
@@ -90,7 +90,7 @@ def test_a_kind_whose_definition_is_missing_has_no_objects(world: BackupsWorld) 
 
 
 class Denying:
-    """The way of a user who may list everything but TidbMonitors."""
+    """The transport of a user who may list everything but TidbMonitors."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -3,7 +3,7 @@
 import re
 
 _FIELDS = (
-    # Which manager set which field serves server-side apply only, which the sandbox does not offer
+    # the managers of fields matter only to server-side apply, which the sandbox does not offer
     r"(^|\.)metadata\.managedFields(\b|$)",
 )
 
@@ -20,18 +20,18 @@ _PATH = re.compile("|".join(_PATHS))
 
 
 def is_known(field: str) -> bool:
-    """Whether a field, by its dotted path in an answer, is one that may differ."""
+    """True if a field, by its dotted path in an answer, may differ."""
     return bool(_FIELD.search(field))
 
 
 def is_left_out(path: str, event: str) -> bool:
-    """Whether a request or an event of its watch is not compared.
+    """True if a request or an event of its watch is not compared.
 
-    Whether kubectl stays for a bookmark is a matter of moments; `test_watching` compares them.
+    Whether kubectl waits for a bookmark depends on timing; `test_watching` compares bookmarks.
     """
     return event == "BOOKMARK" or bool(_PATH.match(path))
 
 
 def tells_what_is_served(path: str) -> bool:
-    """Whether an answer speaks of the server itself, so that its fields are not compared."""
+    """True if an answer is about the server itself, so that its fields are not compared."""
     return bool(_SERVED.match(path))

@@ -34,7 +34,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One object: `base` with `value` at `path`. `field` is the field inside the value that it is about."""
+    """One object: `base` with `value` at `path`. `field` is the tested field inside the value."""
 
     title: str
     resource: Resource
@@ -50,13 +50,13 @@ class Case:
 
     @property
     def body(self) -> Json:
-        """What to send."""
+        """The object to send."""
         made: Json = _placed(self.base, self.path, self.value)
         return made
 
 
 def cases() -> Iterator[Case]:
-    """All of them, in the order of the definitions; no two have the same name."""
+    """All objects, in the order of the definitions; no two have the same name."""
     for title, (resource, base, places) in _OBJECTS.items():
         for place in places:
             yield from _cases_at(title, resource, base, place)
@@ -183,7 +183,7 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "VolumeMount.recursiveReadOnly",
     ),
 }
-"""Fields that no case sets, as definition and name, by the reason."""
+"""Fields that no case sets, as pairs of definition and name, by the reason."""
 _FIELDS_LEFT_OUT = frozenset(itertools.chain.from_iterable(_LEFT_OUT.values()))
 
 _BEGUN: Mapping[str, tuple[Json, ...]] = {
@@ -220,7 +220,7 @@ _BEGUN: Mapping[str, tuple[Json, ...]] = {
         {"whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"a": "a"}}},
     ),
 }
-"""What an object has beside what its definition requires, else it would be refused whatever else it says."""
+"""Required additions to an object beyond its definition; without them it would be refused anyway."""
 
 _UNIONS: Mapping[str, tuple[str | int, ...]] = {
     "Quantity": ("1", "0", "-1", "1500m", "1Gi", "x", 2),
@@ -233,7 +233,7 @@ _KEYS = ("a b", "a.b/c", "/a", "kubernetes.io/hostname")
 _RESOURCES = ("cpu", "memory", "storage", "ephemeral-storage", "a", "a.b/c", "a b")
 _TIME = "2026-01-01T00:00:00Z"
 _TEXTS = ("a", "", "A", "a b", "a_b", "a.b", "a/b", "/a", "../a", "1", "1Gi", "10.0.0.1", "None", "a" * 64, "a" * 254)
-"""What every field gets that may hold a text."""
+"""The values for every field that may hold a text."""
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "accessModes": ("ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany", "ReadOnlyMany"),
@@ -307,7 +307,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "whenScaled": ("Retain", "Delete"),
     "whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
 }
-"""What the fields of a name get beside these, most of it good."""
+"""Additional values for the fields of a name, most of them valid."""
 
 
 def _cases_at(title: str, resource: Resource, base: Json, place: Path) -> Iterator[Case]:
@@ -325,7 +325,7 @@ def _cases_at(title: str, resource: Resource, base: Json, place: Path) -> Iterat
 
 
 def _definition_at(name: str, path: Path) -> tuple[str, Json]:
-    """The short name of the definition of what is at a place, and the definition."""
+    """The short name of the definition at a place, and the definition."""
     node: Json = {"$ref": name}
     for step in path:
         inner = schemas.resolve(node)
@@ -344,7 +344,7 @@ def _fields(owner: str, node: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _values(node: Json, name: str) -> Iterator[tuple[str, Any]]:
-    """Values of a field of this name, each with the path inside it of what it is about."""
+    """Values of a field of this name, each with the path of the tested part."""
     owner = _short(node)
     if owner in _UNIONS:
         yield from (("", value) for value in _UNIONS[owner])

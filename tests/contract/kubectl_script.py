@@ -57,8 +57,10 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of kubectl. When it is not `settled`, things move meanwhile: what is read is a matter of moments, and
-    only what is written must agree."""
+    """One call of kubectl.
+
+    If it is not `settled`, objects still change: reads depend on timing, and only writes must agree.
+    """
 
     arguments: str
     stdin: str = ""
@@ -66,12 +68,12 @@ class Step:
     fails: bool = False
     editor: str = ""
     watched: str = ""
-    """A command that makes the change which a watching call waits for."""
+    """A command that makes the change that a watching call waits for."""
     note: str = ""
 
     @property
     def name(self) -> str:
-        """What a message calls it."""
+        """The name of a step in messages."""
         return f"kubectl {self.arguments}" + (f"  # {self.note}" if self.note else "")
 
 
@@ -160,7 +162,7 @@ SCRIPT = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step led to."""
+    """The result of a step."""
 
     code: int
     output: str = field(compare=False)

@@ -34,7 +34,7 @@ def deployment(name: str, replicas: int = 2, **spec: Any) -> Json:
 
 
 def claim_template(name: str) -> Json:
-    """A claim as StatefulSets make it."""
+    """A claim as StatefulSets create it."""
     return {"metadata": {"name": name}, "spec": claim_spec()}
 
 
@@ -45,7 +45,7 @@ def claim(name: str, **spec: Any) -> Json:
 
 
 def claim_spec(**spec: Any) -> Json:
-    """What such a claim asks for."""
+    """The spec of such a claim."""
     return {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
 
 

@@ -1,7 +1,5 @@
-"""A reverse proxy that writes down what kubectl asked and what it was answered, without the values.
-
-What is kept of an answer: status, content type, kind, Status.reason and the names of the fields, three levels deep.
-"""
+"""A reverse proxy that records kubectl's requests and the answers, without values. It keeps of an answer: status,
+content type, kind, Status.reason and the names of the fields, three levels deep."""
 
 import re
 import threading
@@ -54,7 +52,7 @@ class Exchange:
 
 
 class Recorder:
-    """Forwards from a loopback port to an API server; `take` hands out what was recorded since the last time."""
+    """Forwards from a loopback port to an API server; `take` returns the records since the last call."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._original = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
@@ -87,7 +85,7 @@ class Recorder:
         eventually(lambda: any(each.event == kind for each in list(self._server.recorded)))
 
     def take(self) -> set[Exchange]:
-        """What was recorded."""
+        """The records."""
         taken, self._server.recorded = set(self._server.recorded), []
         return taken
 
@@ -132,7 +130,7 @@ class _Connection(BaseHTTPRequestHandler):
             answer.close()
 
     def _headers(self) -> dict[str, str]:
-        """What kubectl sent, but always for a fresh answer, and in JSON."""
+        """Kubectl's request headers, but always for a fresh answer, and in JSON."""
         kept = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_FORWARDED}
         accepted = [each for each in self.headers.get("accept", "").split(",") if "protobuf" not in each]
         return kept | self.server.authorization | {"accept": ",".join(accepted) or "*/*"}
@@ -204,7 +202,7 @@ def _paths(value: Any, path: str, depth: int) -> Iterator[str]:
     if not isinstance(value, dict) or depth == 0:
         return
     for name, inner in value.items():
-        # items of lists and objects of rows are objects of their own
+        # items of lists and objects of rows are separate objects
         left = _DEPTH if name in ("items", "object") else depth - 1
         yield from _paths(inner, f"{path}.{name}".lstrip("."), left)
 

@@ -1,7 +1,5 @@
-"""Changes with what an API server makes of them: the status of its answer, and the fields that it names.
-
-All were put to a real Kubernetes 1.36.
-"""
+"""Changes with an API server's answer: the status, and the fields that it names. All were sent to a real Kubernetes
+1.36."""
 
 from collections.abc import Mapping
 

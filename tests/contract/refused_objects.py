@@ -1,7 +1,5 @@
-"""Objects other than pods with what an API server makes of them: its status, and the fields that it names.
-
-All were put to a real Kubernetes 1.36.
-"""
+"""Objects other than pods with an API server's answer: its status, and the fields that it names. All were sent to a
+real Kubernetes 1.36."""
 
 from collections.abc import Mapping
 

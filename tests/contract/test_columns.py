@@ -1,4 +1,4 @@
-"""What `kubectl get bk,rt,bks,cpbk -o wide` shows: the columns of v1.6 and ours, from objects in use."""
+"""The output of `kubectl get bk,rt,bks,cpbk -o wide`: the columns of v1.6 and ours, from objects in use."""
 
 import pytest
 

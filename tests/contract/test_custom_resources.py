@@ -1,4 +1,4 @@
-"""TidbClusters as our CustomResourceDefinition makes them: pruned, defaulted, validated."""
+"""TidbClusters under our CustomResourceDefinition: pruned, defaulted, validated."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def test_each_of_our_definitions_is_served(world: Side, namespace: str, kind: cr
 
 
 def test_a_backup_gets_defaults_for_the_fields_that_it_has(world: Side, namespace: str) -> None:
-    """The leaves of an absent object stay absent: who needs them fills them in (backup.md 3.7)."""
+    """The leaves of an absent object stay absent: their readers fill in defaults (backup.md 3.7)."""
     spec = {"s3": {"provider": "aws", "bucket": "b"}, "br": {"cluster": "a"}, "cleanOption": {}}
     body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "Backup", "metadata": {"name": "a"}, "spec": spec}
 
@@ -106,7 +106,7 @@ def test_defaults_of_the_schema_are_stored(world: Side, namespace: str) -> None:
     ],
     ids=["type", "enum", "minimum", "required"],
 )
-def test_what_the_schema_forbids_is_refused_by_field(
+def test_refuses_schema_violations_by_field(
     world: Side, namespace: str, change: Json, causes: list[tuple[str, str]]
 ) -> None:
     with pytest.raises(Invalid) as refused:
@@ -135,7 +135,7 @@ def _shown(tree: Json) -> tuple[str, str, int]:
 
 @pytest.fixture
 def old_definition(world: Side) -> Iterator[Json]:
-    """The definition as v1.6 has it, without a status subresource, under a group of its own."""
+    """v1.6's definition, without a status subresource, in a separate group."""
     body = crd.definition(crd.TIDB_CLUSTER, status_subresource=False)
     body["metadata"]["name"] = str(OLD_CLUSTERS)
     body["spec"]["group"] = OLD_CLUSTERS.group
@@ -148,7 +148,7 @@ def old_definition(world: Side) -> Iterator[Json]:
 
 
 def test_without_a_status_subresource_one_door_writes_both(world: Side, namespace: str, old_definition: Json) -> None:
-    """As v1.6's definition: the status comes with the object, and writing it counts as a new generation."""
+    """With v1.6's definition the status is part of the object, and writing it increases the generation."""
     body = tidb_cluster("a") | {"apiVersion": OLD_CLUSTERS.api_version, "status": {"clusterID": "1"}}
     world.client.create(OLD_CLUSTERS, body, namespace)
 
@@ -182,7 +182,7 @@ def test_defaults_that_a_definition_gets_later_are_read_and_not_written(
     assert made["metadata"] == read["metadata"]
 
 
-def test_a_definition_that_goes_takes_its_objects_with_it(world: Side, namespace: str) -> None:
+def test_deleting_a_definition_deletes_its_objects(world: Side, namespace: str) -> None:
     things = Resource("gone.example.com", "v1", "things", "Thing")
     world.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition_of(things))
     eventually(lambda: world.send("GET", things.path()).status == 200)

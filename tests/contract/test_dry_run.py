@@ -1,4 +1,4 @@
-"""What is only tried is answered as if it were done, and not kept (docs/migration.md)."""
+"""A dry run is answered like a real request, and changes nothing (docs/migration.md)."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.contract.worlds import Side
 
 
 @pytest.mark.parametrize("options", [{}, {"grace_period_seconds": 0, "propagation": "Background"}])
-def test_nothing_that_is_only_tried_is_kept(world: Side, namespace: str, options: Json) -> None:
+def test_a_dry_run_changes_nothing(world: Side, namespace: str, options: Json) -> None:
     planned: list[PlannedWrite] = []
     client = Client(DryRunTransport(world.transport, planned.append))
     there = world.client.create(CONFIG_MAPS, config_map("there", key="old"), namespace)

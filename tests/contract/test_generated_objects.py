@@ -1,4 +1,4 @@
-"""Whatever a field is set to, both worlds take the object, or both refuse it."""
+"""For any value of a field, both worlds accept the object, or both refuse it."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def test_both_worlds_take_and_refuse_the_same_objects(all_cases: Sequence[Case],
 
 
 def differences(chosen: Sequence[Case], sandbox: Side, real: Side) -> Iterator[str]:
-    """What each world says of every object about which they don't agree, or on which the sandbox fails."""
+    """The answers of each world about every object on which they disagree, or on which the sandbox fails."""
     with namespace_of_its_own(sandbox) as ours, namespace_of_its_own(real) as theirs:
         for case in chosen:
             said, expected = create(sandbox, ours, case), create(real, theirs, case)
@@ -42,7 +42,7 @@ def differences(chosen: Sequence[Case], sandbox: Side, real: Side) -> Iterator[s
 
 @contextmanager
 def namespace_of_its_own(side: Side) -> Iterator[str]:
-    """One that is gone afterwards."""
+    """A namespace that is deleted afterwards."""
     name = side.new_namespace()
     try:
         yield name
@@ -56,7 +56,7 @@ def create(side: Side, namespace: str, case: Case) -> Answer:
 
 
 def is_taken(answer: Answer) -> bool:
-    """Whether it would have been created."""
+    """True if it would have been created."""
     return answer.status < 300
 
 
@@ -76,14 +76,14 @@ def test_no_two_cases_are_the_same(all_cases: Sequence[Case]) -> None:
     assert len({case.name for case in all_cases}) == len(all_cases)
 
 
-def test_a_field_deep_in_a_pod_is_set_to_what_it_may_be_and_to_what_it_may_not(all_cases: Sequence[Case]) -> None:
+def test_a_field_deep_in_a_pod_gets_valid_and_invalid_values(all_cases: Sequence[Case]) -> None:
     field = "spec.containers[0].livenessProbe.httpGet.scheme"
     bodies = [case.body for case in all_cases if case.title == "Pod" and case.field == field]
     probes = [body["spec"]["containers"][0]["livenessProbe"] for body in bodies]
     assert {"HTTP", "HTTPS", "http", ""} <= {probe["httpGet"]["scheme"] for probe in probes}
 
 
-def test_one_seed_draws_the_same_and_no_field_twice_before_all(all_cases: Sequence[Case]) -> None:
+def test_a_seed_determines_the_draw_and_no_field_comes_twice_before_all_others(all_cases: Sequence[Case]) -> None:
     once, again, other = ([each.name for each in drawn(all_cases, 400, SeededRandomness(seed))] for seed in (0, 0, 1))
     assert once == again
     assert once != other

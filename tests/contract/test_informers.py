@@ -1,4 +1,4 @@
-"""What informers ask of a server beyond lists and watches: the list as a stream, and metadata alone."""
+"""Requests of informers beyond lists and watches: the list as a stream, and metadata only."""
 
 import threading
 from collections.abc import Iterator

@@ -65,7 +65,7 @@ def test_a_job_fails_when_it_takes_too_long(world: Side, namespace: str) -> None
     assert [("FailureTarget", *why), ("Failed", *why)] == conditions(status)
 
 
-def test_a_finished_job_goes_when_its_time_has_come(world: Side, namespace: str) -> None:
+def test_a_finished_job_is_deleted_after_its_time_to_live(world: Side, namespace: str) -> None:
     world.client.create(JOBS, script("a", "true", ttlSecondsAfterFinished=0), namespace)
     eventually(lambda: not world.exists(JOBS, "a", namespace))
     eventually(lambda: not world.client.list_page(PODS, namespace).items)
@@ -77,7 +77,7 @@ def pods_of(world: Side, namespace: str, name: str = "a") -> list[Json]:
 
 
 def running(world: Side, namespace: str, body: Json) -> Json:
-    """The one pod of a Job as soon as it runs."""
+    """The one pod of a Job, once it runs."""
     world.client.create(JOBS, body, namespace)
 
     def found() -> Json:
@@ -108,7 +108,7 @@ def test_a_pod_says_whose_it_is(world: Side, namespace: str) -> None:
 
 @pytest.mark.slow
 def test_a_pod_that_is_deleted_has_failed(world: Side, namespace: str) -> None:
-    """What took it away, a node or a hand, makes no difference: with a limit of 0 the Job has failed."""
+    """A node and a user who delete the pod have the same effect: with a limit of 0 the Job has failed."""
     pod = running(world, namespace, script("a", "sleep 3600", backoffLimit=0))
     world.client.delete(PODS, pod["metadata"]["name"], namespace)
 
@@ -137,14 +137,16 @@ def test_a_pod_that_is_deleted_is_replaced_within_the_limit(world: Side, namespa
 
 
 @pytest.mark.slow
-def test_a_job_that_is_deleted_in_the_foreground_goes_after_its_pods(world: Side, namespace: str) -> None:
+def test_a_job_deleted_in_the_foreground_is_removed_after_its_pods(world: Side, namespace: str) -> None:
     pod = running(world, namespace, script("a", "sleep 3600"))
     world.client.delete(JOBS, "a", namespace, propagation="Foreground")
     left = world.client.find(JOBS, "a", namespace)
     assert left is None or left.metadata.deletion_timestamp
 
     def order() -> bool:
-        job_ = world.exists(JOBS, "a", namespace)  # asked first: it may go in between, and its pod not after it
+        job_ = world.exists(
+            JOBS, "a", namespace
+        )  # read first: the Job may be deleted in between, and its pod not after it
         return not job_ and not world.exists(PODS, pod["metadata"]["name"], namespace)
 
     eventually(order)

@@ -30,14 +30,14 @@ def test_kubectl_gets_the_same_answers_from_both_worlds(sandbox: Side, real: Sid
 
 
 def is_empty(side: Side) -> bool:
-    """Whether what other tests left behind is gone."""
+    """True if the objects of other tests are gone."""
     namespaces = side.client.list_page(NAMESPACES).items
     contracts = [each for each in namespaces if each.metadata.name.startswith("contract-")]
     return not contracts and not side.client.list_page(PERSISTENT_VOLUMES).items
 
 
 def difference(step: Step, ours: Outcome, theirs: Outcome) -> str:
-    """What differs in one step, as a person reads it."""
+    """The differences in one step, readable for a person."""
     lines = [step.name]
     if ours.code != theirs.code:
         lines.append(f"  exit code {ours.code}, Kubernetes {theirs.code}")

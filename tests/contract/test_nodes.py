@@ -45,13 +45,13 @@ class Machine:
         self._status(PODS, name, self.namespace, [{"type": "Ready", "status": "True"}])
 
     def condition(self, name: str, kind: str) -> Json:
-        """One of a pod, without its times; empty when there is none."""
+        """A condition of a pod, without its times; empty if there is none."""
         status = self.client.get(PODS, name, self.namespace).decode()["status"]
         found = condition(status.get("conditions"), kind) or {}
         return {key: value for key, value in found.items() if key in ("status", "reason", "message")}
 
     def is_leaving(self, name: str) -> bool:
-        """Whether a pod is Terminating. Raises NotFound."""
+        """True if a pod is Terminating. Raises NotFound."""
         return self.client.get(PODS, name, self.namespace).metadata.deletion_timestamp is not None
 
     def told(self, name: str, reason: str) -> set[tuple[str, str]]:
@@ -92,7 +92,7 @@ def test_pods_of_a_lost_machine_stay_and_then_stay_terminating(machine: Machine)
 
 
 def test_pods_of_a_machine_that_is_out_of_service_are_gone(machine: Machine) -> None:
-    """Kubernetes looks every 20 s."""
+    """Kubernetes checks every 20 s."""
     machine.run("lost")
     machine.be("Unknown")
     eventually(lambda: machine.effects() == {(_UNREACHABLE, "NoSchedule"), (_UNREACHABLE, "NoExecute")})
@@ -103,7 +103,7 @@ def test_pods_of_a_machine_that_is_out_of_service_are_gone(machine: Machine) -> 
     eventually(lambda: machine.client.find(PODS, "lost", machine.namespace) is None)
 
 
-def test_a_node_that_is_not_ready_is_tainted_by_what_is_known(machine: Machine) -> None:
+def test_a_node_that_is_not_ready_is_tainted_by_its_condition(machine: Machine) -> None:
     machine.be("False")
     key = "node.kubernetes.io/not-ready"
     eventually(lambda: machine.effects() == {(key, "NoSchedule"), (key, "NoExecute")})

@@ -88,7 +88,7 @@ def test_a_pod_without_containers_is_refused(world: Side, namespace: str) -> Non
         (3000, "3k"),
     ],
 )
-def test_quantities_are_kept_in_one_form(world: Side, namespace: str, sent: str | int, kept: str) -> None:
+def test_quantities_are_stored_in_one_form(world: Side, namespace: str, sent: str | int, kept: str) -> None:
     body = claim("a", resources={"requests": {"storage": sent}})
     answer = world.send("POST", f"{PERSISTENT_VOLUME_CLAIMS.path(namespace)}?dryRun=All", body)
     assert kept == answer.tree["spec"]["resources"]["requests"]["storage"]
@@ -190,7 +190,7 @@ def test_a_strategic_merge_patch_merges_lists_by_key(world: Side, namespace: str
     assert {80, 81} == {each["port"] for each in patched.decode()["spec"]["ports"]}
 
 
-def test_nothing_changed_is_no_new_version(world: Side, namespace: str) -> None:
+def test_an_update_without_changes_makes_no_new_version(world: Side, namespace: str) -> None:
     before = world.client.create(CONFIG_MAPS, config_map("a", one="1"), namespace).metadata
 
     after = world.client.patch(CONFIG_MAPS, "a", namespace, {"data": {"one": "1"}}).metadata
@@ -209,7 +209,7 @@ def test_the_slower_of_two_writers_conflicts(world: Side, namespace: str) -> Non
         world.client.patch(CONFIG_MAPS, "a", namespace, stale)
 
 
-def test_another_life_of_an_object_is_not_touched(world: Side, namespace: str) -> None:
+def test_a_recreated_object_is_not_touched(world: Side, namespace: str) -> None:
     world.client.create(CONFIG_MAPS, config_map("a"), namespace)
 
     with pytest.raises(Invalid, match="field is immutable"):

@@ -1,4 +1,4 @@
-"""What is outside of the API, and in which form answers come."""
+"""Paths outside of the API, and the formats of answers."""
 
 import pytest
 import yaml
@@ -82,7 +82,7 @@ def test_an_unknown_format_is_not_acceptable(world: Side, path: str, accept: str
     assert (406, "NotAcceptable", "application/json") == (answer.status, answer.reason, answer.content_type)
 
 
-def test_an_answer_comes_in_the_first_form_that_is_spoken(world: Side) -> None:
+def test_an_answer_has_the_first_acceptable_format(world: Side) -> None:
     answer = world.send("GET", CONFIG_MAPS.path("default"), accept="text/html, application/json;q=0.5, */*")
 
     assert (200, "application/json", "ConfigMapList") == (answer.status, answer.content_type, answer.tree["kind"])
@@ -164,7 +164,7 @@ def test_tables_have_the_same_columns(world: Side, namespace: str) -> None:
     assert ["Name", "Ready", "PD"] == [column["name"] for column in answer.tree["columnDefinitions"]][:3]
 
 
-def test_metadata_comes_alone(world: Side, namespace: str) -> None:
+def test_metadata_is_served_without_the_rest(world: Side, namespace: str) -> None:
     world.client.create(CONFIG_MAPS, config_map("a", key="value"), namespace)
 
     one = world.send("GET", CONFIG_MAPS.path(namespace, "a"), accept=_METADATA)

@@ -14,7 +14,7 @@ def owner(world: Side, namespace: str) -> Json:
     made = world.client.create(CONFIG_MAPS, config_map("owner"), namespace).decode()
     dependent = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dependent"}}
     world.client.create(SECRETS, owned_by(made, dependent, blocking=True), namespace)
-    # who collects must have seen the dependent, or lets the owner go without a look at it
+    # the collector must have seen the dependent, or deletes the owner without considering it
     assert throughout(1.0, lambda: dependent_is_there(world, namespace))
     return made
 
@@ -59,7 +59,7 @@ def test_a_dependent_without_an_existing_owner_is_collected(world: Side, namespa
     eventually(lambda: not dependent_is_there(world, namespace))
 
 
-def test_a_dependent_of_two_goes_with_the_last(world: Side, namespace: str, owner: Json) -> None:
+def test_a_dependent_of_two_owners_goes_with_the_last(world: Side, namespace: str, owner: Json) -> None:
     second = world.client.create(CONFIG_MAPS, config_map("second"), namespace).metadata
     references = world.client.get(SECRETS, "dependent", namespace).decode()["metadata"]["ownerReferences"]
     references.append({"apiVersion": "v1", "kind": "ConfigMap", "name": "second", "uid": second.uid})

@@ -1,4 +1,4 @@
-"""What both worlds refuse, and what they say: an operator meets it as a condition, not as a surprise."""
+"""Refusals in both worlds, with their messages: an operator shows them as conditions."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,7 @@ def places(sandbox: Side, real: Side) -> list[tuple[Side, str]]:
 
 
 def create(side: Side, namespace: str, body: Json) -> Answer:
-    """Create an object, in thought only."""
+    """Create an object as a dry run."""
     return side.send("POST", _PATHS[body["kind"]](namespace) + _DRY, body)
 
 

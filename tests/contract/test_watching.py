@@ -1,4 +1,4 @@
-"""Watches: what they begin with, what they send, how they end."""
+"""Watches: their beginning, their events, their end."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.contract.objects import config_map
 from tests.contract.worlds import Side
 
 _SECONDS = 5
-"""How long a watch lasts that is not read to its end."""
+"""Seconds that an unfinished watch lasts."""
 
 
 def events(watch: Watch, count: int) -> list[tuple[str, str, str]]:

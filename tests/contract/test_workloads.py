@@ -1,4 +1,4 @@
-"""What the controllers make of StatefulSets, Deployments and claims, with the sandbox's nodes under both worlds."""
+"""The controllers' results for StatefulSets, Deployments and claims, with the sandbox's nodes under both worlds."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ class Namespaced:
         self.client.delete(resource, name, self.name, propagation=propagation)
 
     def hold(self, resource: Resource, name: str) -> None:
-        """Have an object stay Terminating once it is deleted, until it is let go."""
+        """Keep a deleted object Terminating until it is released."""
         self.client.patch(resource, name, self.name, {"metadata": {"finalizers": ["example.com/hold"]}})
 
     def let_go(self, resource: Resource, name: str) -> None:
@@ -280,7 +280,7 @@ def test_a_broken_revision_is_left_by_going_back(here: Namespaced) -> None:
 
     here.patch(STATEFUL_SETS, "db", {"template": {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}})
 
-    # the pod that never got Ready is replaced all the same, and the old revision serves again
+    # the pod that never became Ready is replaced all the same, and the old revision serves again
     eventually(lambda: here.images() == {"db-0": "v1", "db-1": "v1"})
     here.wait_for(STATEFUL_SETS, "db", readyReplicas=2, currentReplicas=2, updatedReplicas=2)
     status = here.status(STATEFUL_SETS, "db")
@@ -331,7 +331,7 @@ def test_a_set_does_not_count_the_pod_of_an_older_one_of_its_name(here: Namespac
 
 
 def test_a_pod_that_is_in_the_way_stops_those_behind_it(here: Namespaced) -> None:
-    """Pods are made side by side in groups of one, two, four, ...: behind one that fails, no further group is begun."""
+    """Pods are created in parallel in groups of one, two, four, ...: after a failure, no further group begins."""
     leave_behind(here, 1)
     eventually(lambda: {"db-0", "db-2"} <= here.images().keys())
 
@@ -340,7 +340,7 @@ def test_a_pod_that_is_in_the_way_stops_those_behind_it(here: Namespaced) -> Non
     here.wait_for_ready(STATEFUL_SETS, "db", 4)
 
 
-def test_nothing_is_made_or_deleted_behind_the_first_pod_that_is_in_the_way(here: Namespaced) -> None:
+def test_nothing_is_created_or_deleted_behind_the_first_obstructing_pod(here: Namespaced) -> None:
     leave_behind(here, 0)
 
     assert throughout(2, lambda: not here.images())
@@ -368,7 +368,7 @@ def test_a_set_whose_pods_lack_one_of_its_volumes_does_nothing_more(here: Namesp
     assert ["data-db-0"] == here.names(PERSISTENT_VOLUME_CLAIMS)
 
 
-def test_no_pod_is_made_while_a_claim_of_its_is_being_deleted(here: Namespaced) -> None:
+def test_no_pod_is_created_while_its_claim_is_being_deleted(here: Namespaced) -> None:
     here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[claim_template("data")]))
     here.wait_for_ready(STATEFUL_SETS, "db", 1)
     here.hold(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
@@ -579,7 +579,7 @@ def test_a_claim_of_a_class_that_is_none_says_so(here: Namespaced) -> None:
     assert 'storageclass.storage.k8s.io "nope" not found' == here.warning("PersistentVolumeClaim", "ProvisioningFailed")
 
 
-def test_a_volume_goes_with_its_claim_unless_it_is_retained(here: Namespaced) -> None:
+def test_a_volume_is_deleted_with_its_claim_unless_it_is_retained(here: Namespaced) -> None:
     body = stateful_set("db", 2, podManagementPolicy="Parallel", volumeClaimTemplates=[claim_template("data")])
     here.create(STATEFUL_SETS, body)
     here.wait_for_ready(STATEFUL_SETS, "db", 2)

@@ -1,4 +1,4 @@
-"""The two worlds as one type: where the API is, who asks, and how long one waits there.
+"""The two worlds as one type: the address of the API, the user, and the time limits.
 
 Both are reached over HTTP with a kubeconfig, by the same transport: the contract includes the wire.
 """
@@ -95,7 +95,7 @@ class Side:
         return name
 
     def exists(self, resource: Resource, name: str, namespace: str = "") -> bool:
-        """Whether an object is there now."""
+        """True if an object exists now."""
         return self.client.find(resource, name, namespace) is not None
 
 
@@ -110,7 +110,7 @@ def eventually(probe: Callable[[], _T], within: float = _DEADLINE) -> _T:
 
 
 def throughout(seconds: float, probe: Callable[[], bool]) -> bool:
-    """Whether `probe` holds all the time."""
+    """True if `probe` holds all the time."""
     clock, stop = SystemClock(), Stop()
     end = clock.now() + seconds
     while clock.now() < end:
@@ -163,7 +163,7 @@ def _reached(name: str, kubeconfig: Path) -> Iterator[Side]:
 
 
 def is_serving(side: Side) -> bool:
-    """Whether custom resources are served and explained, and pods find a node."""
+    """True if custom resources are served and explained, and pods find a node."""
     explained = side.send("GET", f"/openapi/v3{TIDB_CLUSTERS.root}")
     if TIDB_CLUSTERS.kind not in explained.text:
         return False

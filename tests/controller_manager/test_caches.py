@@ -1,4 +1,4 @@
-"""The watch of Secrets: what is kept of them, and an operator that may not list them."""
+"""The watch of Secrets: the cached fields, and an operator that may not list them."""
 
 import base64
 
@@ -33,7 +33,7 @@ def _caches(transport: ScriptedTransport, clock: FakeClock) -> Caches:
     )
 
 
-def test_of_a_secret_only_name_uid_and_version_are_kept(clock: FakeClock) -> None:
+def test_only_name_uid_and_version_of_a_secret_are_cached(clock: FakeClock) -> None:
     meta: Json = {
         "name": "s",
         "namespace": "ns",
@@ -55,7 +55,7 @@ def test_of_a_secret_only_name_uid_and_version_are_kept(clock: FakeClock) -> Non
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
-def test_who_may_not_list_secrets_starts_and_says_so_once(clock: FakeClock, rounds: int) -> None:
+def test_an_operator_that_may_not_list_secrets_starts_and_says_so_once(clock: FakeClock, rounds: int) -> None:
     caches = _caches(ScriptedTransport(lambda _: status(403, "Forbidden")), clock)
     informer = caches.secret_metadata.informer_for(SECRETS)
     with capture_logs() as logs:

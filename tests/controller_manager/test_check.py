@@ -1,4 +1,4 @@
-"""What `helm test` finds: pods that are healthy, and one that leads (scheduler-deployment.md 9)."""
+"""The checks of `helm test`: healthy pods, one of which leads (scheduler-deployment.md 9)."""
 
 from collections.abc import Mapping
 
@@ -85,11 +85,11 @@ def test_an_observer_does_not_lead() -> None:
     ],
     ids=["none", "no-holder", "two-holders", "not-ready", "silent"],
 )
-def test_what_is_wrong_is_said(network: _Network, addresses: list[str], told: str) -> None:
+def test_reports_what_is_wrong(network: _Network, addresses: list[str], told: str) -> None:
     assert (1, [told]) == _look(network, addresses)
 
 
-def test_it_looks_again_until_all_is_well() -> None:
+def test_checks_again_until_all_is_well() -> None:
     """A pod that has just started leads a moment later."""
     clock = FakeClock()
     pods = Pods(_HOST, 6060, lambda _: ["10.0.0.1"] if clock.now() > 30.0 else [], _Network({"10.0.0.1": _LEADER}))

@@ -16,7 +16,7 @@ def options(*argv: str, **environ: str) -> Options:
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """What the user reads when a command line is refused."""
+    """The message for a refused command line."""
     with pytest.raises(SystemExit) as exit_:
         parse(argv, ENVIRON, "v0.1")
     assert 2 == exit_.value.code
@@ -71,7 +71,7 @@ def test_defaults() -> None:
 
 @pytest.mark.parametrize("form", ["-workers=7", "--workers=7", "-workers 7", "--workers 7"])
 @pytest.mark.rule("3.1")
-def test_one_dash_is_as_good_as_two(form: str) -> None:
+def test_one_dash_works_like_two(form: str) -> None:
     assert 7 == options(*form.split()).workers
 
 
@@ -119,7 +119,7 @@ def test_the_chart_of_v1_6_starts_us() -> None:
     assert (2, "version!=canary") == (given.v, given.selector)
 
 
-def test_0_asks_for_the_client_defaults() -> None:
+def test_0_means_the_clients_defaults() -> None:
     given = options("-kube-client-qps=0", "-kube-client-burst=0")
     assert (50, 100) == (given.kube_client_qps, given.kube_client_burst)
     assert 2.5 == options("-kube-client-qps=2.5").kube_client_qps

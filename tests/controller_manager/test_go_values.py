@@ -25,7 +25,7 @@ def test_a_duration_is_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "5 m", "-5m", "m", "5d", "5m3", "1.2.3s"])
 @pytest.mark.rule("3.1")
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_refuses_an_invalid_duration(text: str) -> None:
     with pytest.raises(ValueError, match=r"such as 90s|for example, 90s"):
         parse_duration(text)
 
@@ -38,6 +38,6 @@ def test_a_boolean_is_read(text: str, value: bool) -> None:
 
 @pytest.mark.parametrize("text", ["", "yes", "tRue"])
 @pytest.mark.rule("3.7")
-def test_what_is_no_boolean_is_refused(text: str) -> None:
+def test_refuses_an_invalid_boolean(text: str) -> None:
     with pytest.raises(ValueError, match="write true or false"):
         parse_bool(text)

@@ -60,7 +60,7 @@ def test_metrics_have_the_format_of_v1_6(server: HealthServer) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_what_is_long_is_compressed_for_who_takes_that(
+def test_a_long_answer_is_compressed_for_clients_that_accept_it(
     server: HealthServer, registry: CollectorRegistry, method: str
 ) -> None:
     syncs = Counter("syncs", "Syncs.", ["name"], registry=registry)
@@ -147,7 +147,7 @@ def test_a_port_in_use_is_named_with_its_flag(server: HealthServer, registry: Co
         second.start()
 
 
-def test_an_idle_connection_does_not_hold_up_the_stop(registry: CollectorRegistry) -> None:
+def test_an_idle_connection_does_not_delay_the_stop(registry: CollectorRegistry) -> None:
     server = HealthServer("127.0.0.1:0", registry)
     server.start()
     with socket.create_connection(("127.0.0.1", server.port)):
@@ -175,6 +175,6 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "6060", "host", ":port", ":65536", "::1:6060"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_refuses_an_invalid_address(text: str) -> None:
     with pytest.raises(ValueError, match="not an address to listen on"):
         parse_address(text)

@@ -1,4 +1,4 @@
-"""What the log looks like, and what never gets there."""
+"""The format of the log, and texts that it never contains."""
 
 import io
 import json
@@ -166,7 +166,7 @@ def test_the_end_of_the_process_is_logged(clock: FakeClock, monkeypatch: pytest.
     assert ["uncaught exception"] == [entry["event"] for entry in entries(stream)]
 
 
-def test_what_python_prints_takes_the_same_way_out(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_print_goes_to_the_log_as_well(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)

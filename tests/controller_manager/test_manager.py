@@ -102,7 +102,7 @@ def test_a_thread_that_dies_ends_the_process_in_order() -> None:
 
 
 @pytest.mark.rule("CW-10")
-def test_a_server_that_asks_for_patience_does_not_keep_the_process() -> None:
+def test_a_server_with_a_long_retry_after_does_not_keep_the_process() -> None:
     asked, exits = threading.Event(), list[int]()
 
     def build(runtime: Runtime) -> list[Controller]:

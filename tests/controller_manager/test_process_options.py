@@ -14,7 +14,7 @@ def options(*argv: str, **environ: str) -> ProcessOptions:
     return parse_process_options("painter", argv, environ, "v0.1")
 
 
-def test_without_a_word_it_looks_everywhere_and_its_lease_has_its_name() -> None:
+def test_by_default_it_sees_all_namespaces_and_its_lease_has_its_name() -> None:
     found = options()
     assert ("", "painter", "", ":6060", 5) == (
         found.namespace,

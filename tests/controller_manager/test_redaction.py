@@ -62,7 +62,7 @@ def test_an_absent_secret_shows_as_absent() -> None:
         ),
     ],
 )
-def test_what_looks_like_a_secret_is_cut_from_texts(text: str, clean: str) -> None:
+def test_texts_that_look_like_secrets_are_cut(text: str, clean: str) -> None:
     assert clean == redact_text(text)
 
 

@@ -34,5 +34,5 @@ def test_a_metric_that_is_in_one_of_the_two_only_is_named() -> None:
     ] == reference.differences(served)
 
 
-def test_every_metric_says_what_it_means() -> None:
+def test_every_metric_has_a_description() -> None:
     assert [] == [name for name, family in reference.metrics().items() if not family.documentation]

@@ -28,7 +28,7 @@ class Exit:
 
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.rule("CW-10")
-def test_a_first_signal_asks_for_the_end(number: signal.Signals) -> None:
+def test_a_first_signal_starts_the_orderly_end(number: signal.Signals) -> None:
     stop, exit_ = Stop(), Exit()
 
     with stopping_on_signals(stop, exit_):

@@ -366,7 +366,7 @@ def test_every_sub_object_may_be_empty(world: Workloads) -> None:
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
 @pytest.mark.rule("other-resources-5")
-def test_another_configuration_is_another_config_map_and_pausing_keeps_it(world: Workloads) -> None:
+def test_another_configuration_creates_another_config_map_and_pausing_keeps_it(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)

@@ -46,7 +46,8 @@ _WITHOUT = (
     "token-cleaner-controller",
     "ttl-controller",
 )
-"""Controllers of clouds, of what no test asks for, and of what kubelets do not wait for here: half of its idle CPU."""
+"""Controllers for clouds, for objects that no test creates, and for work that kubelets do not wait for here: half of
+the idle CPU."""
 
 _SCHEDULER_CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -95,7 +96,7 @@ class ControlPlane:
 
     @property
     def pids(self) -> Collection[int]:
-        """Of the processes that run."""
+        """The ports of the running processes."""
         return [each.pid for each in self._processes.values()]
 
     def restart_api_server(self) -> None:
@@ -110,7 +111,7 @@ class ControlPlane:
         return self.tokens[user]
 
     def compact(self) -> None:
-        """Let etcd forget all history; the API server's watch cache still has its own, until a restart."""
+        """Let etcd forget its history; the API server's watch cache keeps its own, until a restart."""
         with urllib3.PoolManager(retries=False, timeout=5.0) as pool:
             status = pool.request("POST", f"{self._etcd}/v3/maintenance/status", json={}).json()
             revision = status["header"]["revision"]

@@ -63,7 +63,7 @@ def answers(text: str) -> Peer:
 
 
 def trickles(before: str) -> Peer:
-    """Sends `before`, then one byte every 50 ms for ever."""
+    """Sends `before`, then one byte every 50 ms forever."""
 
     def peer(connection: socket.socket) -> None:
         _read_request(connection)
@@ -173,7 +173,7 @@ def test_headers_have_limits(transport: HttpTransport, headers: str) -> None:
 
 
 def _pours(head: bytes, line: bytes) -> Peer:
-    """Sends `head`, then the same line for ever."""
+    """Sends `head`, then the same line forever."""
 
     def peer(connection: socket.socket) -> None:
         _read_request(connection)

@@ -98,7 +98,7 @@ def test_leader_is_a_member() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 404])
-def test_transferring_to_a_member_that_is_gone_is_no_error(status: int) -> None:
+def test_transferring_to_a_missing_member_is_no_error(status: int) -> None:
     transport = ScriptedTransport().on("POST /pd/api/v1/leader/transfer/demo-pd-1", (status, '""'))
     client(transport).transfer_leader("demo-pd-1")
     assert transport.requests[0].body is None
@@ -249,7 +249,7 @@ def test_5_deleting_an_absent_store_sends_no_delete() -> None:
 
 @pytest.mark.parametrize("status", [200, 404, 410])
 @pytest.mark.rule("dataplane-apis-18")
-def test_5_deleting_a_store_that_is_gone_already_is_no_error(status: int) -> None:
+def test_5_deleting_a_missing_store_is_no_error(status: int) -> None:
     transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (status, '"x"'))
     pd = client(transport)
@@ -394,7 +394,7 @@ def test_6_a_refused_begin_raises() -> None:
     [((404, "not found"), NONE_EVICTED), ((200, "null"), (200, "[]")), ((500, '"x"'), NONE_EVICTED)],
 )
 @pytest.mark.rule("dataplane-apis-18")
-def test_6_an_eviction_that_is_gone_has_ended(ended: tuple[int, str], listed: tuple[int, str]) -> None:
+def test_6_a_missing_eviction_has_ended(ended: tuple[int, str], listed: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, listed).on(EVICTIONS, EVICTING_4)
     client(transport).end_evict_leaders(4)
     assert transport.calls[0] == END

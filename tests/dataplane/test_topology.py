@@ -23,7 +23,7 @@ def known(world: EtcdWorld, name: str) -> object:
 
 
 @pytest.mark.rule("dataplane-apis-4")
-def test_finds_servers_whose_ttl_has_gone(world: EtcdWorld) -> None:
+def test_finds_servers_whose_ttl_has_expired(world: EtcdWorld) -> None:
     world.etcd.put(b"/topology/tidb/a:4000/info", b"{}")
     world.etcd.put(b"/topology/tidb/b:4000/info", b"{}")
     world.etcd.put(b"/topology/tidb/b:4000/ttl", b"1")

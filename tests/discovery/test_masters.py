@@ -166,7 +166,7 @@ def test_a_pod_that_may_begin_no_longer_counts_as_empty() -> None:
 
 
 @pytest.mark.rule("objects-10.4")
-def test_one_by_one_the_first_begins_if_no_other_address_answers() -> None:
+def test_the_first_begins_alone_if_no_other_address_answers() -> None:
     dc = cluster(podManagementPolicy="OrderedReady")
     assert World(dc).discovery().new(address(0), HERE).startswith("--initial-cluster=")
     with pytest.raises(Refused, match="other members may be running"):

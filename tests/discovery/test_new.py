@@ -151,7 +151,7 @@ def test_rejects_strangers(advertised: str, reason: str) -> None:
 
 
 @pytest.mark.rule("F40")
-def test_nothing_begins_once_the_cluster_has_an_id() -> None:
+def test_no_pod_begins_once_the_cluster_has_an_id() -> None:
     discovery = World(cluster(pd={"replicas": 1}, status={"clusterID": "7"})).discovery()
     assert "cluster 7 exists, but none of its members answers" in told(discovery, 0)
 
@@ -165,7 +165,7 @@ def test_begins_again_if_the_user_gives_up_that_very_cluster(value: str, begins:
 
 @pytest.mark.parametrize(("value", "begins"), [("7", True), ("8", False)])
 @pytest.mark.rule("F40")
-def test_nothing_begins_over_volumes_that_are_labelled_with_a_cluster(value: str, begins: bool) -> None:
+def test_no_pod_begins_over_volumes_that_are_labelled_with_a_cluster(value: str, begins: bool) -> None:
     tc = cluster(pd={"replicas": 1}, annotations={FORCE_PD_BOOTSTRAP: value})
     answer = told(World(tc, labelled=frozenset({"7"})).discovery(), 0)
     assert begins is (answer == BEGIN)
@@ -173,7 +173,7 @@ def test_nothing_begins_over_volumes_that_are_labelled_with_a_cluster(value: str
 
 
 @pytest.mark.rule("F40")
-def test_nothing_begins_over_volumes_of_two_clusters() -> None:
+def test_no_pod_begins_over_volumes_of_two_clusters() -> None:
     tc = cluster(pd={"replicas": 1}, annotations={FORCE_PD_BOOTSTRAP: "7"})
     world = World(tc, labelled=frozenset({"7", "8"}))
     assert "there are volumes of clusters 7, 8" in told(world.discovery(), 0)
@@ -191,14 +191,14 @@ def test_lists_claims_only_if_nothing_else_keeps_a_pod_from_beginning() -> None:
 
 
 @pytest.mark.rule("F40")
-def test_nothing_begins_while_stores_are_known() -> None:
+def test_no_pod_begins_while_stores_are_known() -> None:
     stores = {"1": {"id": "1", "podName": "demo-tikv-0", "ip": "", "leaderCount": 0, "state": "Up"}}
     tc = cluster(pd={"replicas": 1}, status={"tikv": {"stores": stores}})
     assert "the cluster has the stores 1, but none of its PD members answers" in told(World(tc).discovery(), 0)
 
 
 @pytest.mark.rule("F40")
-def test_a_given_up_cluster_is_replaced_by_all_its_pods() -> None:
+def test_an_abandoned_cluster_is_replaced_by_all_its_pods() -> None:
     tc = cluster(status={"clusterID": "7"}, annotations={FORCE_PD_BOOTSTRAP: "7"})
     world = World(tc, {SERVICE: membership(0, cluster_id=8)})
     assert join(0) == told(world.discovery(), 1)
@@ -294,7 +294,7 @@ def test_a_recreated_cluster_is_another_one() -> None:
     assert "demo-pd-1, demo-pd-2 may hold data" in told(discovery, 0)
 
 
-def test_the_pod_that_may_begin_stays_the_beginner() -> None:
+def test_only_the_pod_with_the_permission_may_begin() -> None:
     world = World(cluster(pd={"replicas": 1}))
     discovery = Discovery(world, world, world.clock, "default", advanced=True)
     assert BEGIN == told(discovery, 0)

@@ -89,7 +89,7 @@ class Forked:
             return self._ended
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to a process that has not ended, as far as anybody has looked."""
+        """Send a signal to a process that has not ended at the last check."""
         if self.poll() is None:
             os.kill(self.pid, number)
 

@@ -252,7 +252,7 @@ def exists(client: Client, resource: Resource, name: str, namespace: str = "") -
 
 
 def sample(name: str) -> Json:
-    """The TidbCluster of one of our samples, a fresh tree."""
+    """A fresh tree of the TidbCluster in a sample."""
     (document,) = manifests.read(SAMPLES / f"{name}.yaml")
     return document.body
 

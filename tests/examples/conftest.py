@@ -44,7 +44,7 @@ def real(request: pytest.FixtureRequest) -> Iterator[Side]:
 
 @pytest.fixture(scope="package", params=["sandbox", pytest.param("real", marks=pytest.mark.controlplane)])
 def world(request: pytest.FixtureRequest) -> Side:
-    """One of the two."""
+    """One of the two worlds."""
     side: Side = request.getfixturevalue(request.param)
     return side
 

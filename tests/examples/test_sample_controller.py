@@ -66,7 +66,7 @@ def greeters(world: Side) -> None:
 
 @pytest.fixture
 def start(kubeconfig: Path, tmp_path: Path, greeters: None) -> Start:
-    """The controller as its reader runs it: a process of its own."""
+    """The controller as readers of the guide run it: a separate process."""
 
     def started() -> contextlib.AbstractContextManager[Operator]:
         log = tmp_path / f"{next(_NUMBERS)}.log"
@@ -78,7 +78,7 @@ def start(kubeconfig: Path, tmp_path: Path, greeters: None) -> Start:
 
 @pytest.fixture
 def running(start: Start) -> Iterator[Operator]:
-    """One of them."""
+    """One of the two worlds."""
     with start() as process:
         yield process
 

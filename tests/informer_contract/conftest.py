@@ -34,7 +34,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="package", params=["sandbox", pytest.param("real", marks=pytest.mark.controlplane)])
 def server(request: pytest.FixtureRequest) -> Server:
-    """One of the two."""
+    """One of the two servers."""
     found: Server = request.getfixturevalue(request.param)
     return found
 

@@ -30,7 +30,7 @@ from tests.informer_contract.servers import Server
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request that was answered; `at` in seconds of the clock."""
+    """One answered request; `at` in seconds of the clock."""
 
     verb: str
     status: int
@@ -38,7 +38,7 @@ class Asked:
 
 
 class Traffic:
-    """Everything that was asked of a transport and answered."""
+    """All requests to a transport and their answers."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -57,7 +57,7 @@ class Traffic:
         return stream
 
     def count(self, verb: str, status: int = 200) -> int:
-        """How many requests were answered so."""
+        """The number of requests with this answer."""
         return sum(each.verb == verb and each.status == status for each in self.asked)
 
 
@@ -119,18 +119,18 @@ class Follower:
         )
 
     def watches_ended(self, reason: str) -> float:
-        """How many watches ended so (MET-20)."""
+        """The number of watches that ended this way (MET-20)."""
         labels = {"resource": str(CONFIG_MAPS), "reason": reason}
         return self.registry.get_sample_value("informer_watches_total", labels) or 0.0
 
     @property
     def last_event(self) -> float:
-        """When the last watch event came, in seconds of the wall clock (MET-20)."""
+        """The time of the last watch event, in seconds of the wall clock (MET-20)."""
         labels = {"resource": str(CONFIG_MAPS)}
         return self.registry.get_sample_value("informer_last_event_timestamp_seconds", labels) or 0.0
 
     def shown(self) -> set[str]:
-        """What the cache holds: `a=1`."""
+        """The contents of the cache: `a=1`."""
         return {_shown(obj) for obj in self.informer.store.list()}
 
 

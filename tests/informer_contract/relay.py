@@ -45,7 +45,7 @@ class Relay:
                 link.frozen = True
 
     def trickle(self, pause: float) -> None:
-        """Pass on what comes over new connections in small pieces, each after so many real seconds."""
+        """Pass on the bytes of new connections in small pieces, each after this many real seconds."""
         self._pause = pause
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class _Link:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def pump(self, source: socket.socket, sink: socket.socket) -> None:
-        """Pass on what comes; what comes to a frozen link is lost."""
+        """Pass on bytes; a frozen link loses them."""
         with contextlib.suppress(OSError):
             while data := source.recv(_TRICKLE if self._pause else _CHUNK):
                 self._closed.wait(self._pause)

@@ -25,7 +25,7 @@ from tests.controlplane.processes import ControlPlane
 from tests.e2e.waiting import CLOCK, eventually
 
 READER = "reader"
-"""Whose requests the contract looks at."""
+"""The user agent of the requests that the contract counts."""
 
 _SHED = "contract-shed"
 _PRIORITY_LEVELS = Resource(
@@ -39,7 +39,7 @@ class Server(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the world."""
+        """The names of the world."""
 
     @property
     def port(self) -> int:
@@ -47,7 +47,7 @@ class Server(Protocol):
 
     @property
     def admin(self) -> Client:
-        """All rights, straight to the server."""
+        """All rights, directly to the server."""
 
     @property
     def token_file(self) -> Path:

@@ -1,4 +1,4 @@
-"""What happens to the server and to the way there, and what the cache and its handlers make of it (TEST-7)."""
+"""Faults of the server and of the connection, and their effect on the cache and its handlers (TEST-7)."""
 
 import pytest
 
@@ -129,7 +129,7 @@ def test_a_refused_token_is_read_again_from_its_file(server: Server, namespace: 
 
 @pytest.mark.slow
 @pytest.mark.rule("REST-3")
-def test_a_server_that_sheds_load_is_asked_again_when_it_says(server: Server, namespace: str) -> None:
+def test_a_server_that_sheds_load_is_asked_again_after_its_retry_after(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with server.shedding(), starting(server, namespace) as follower:
         eventually(lambda: follower.traffic.count("list", 429) >= 2)

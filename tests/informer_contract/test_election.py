@@ -21,7 +21,7 @@ _NAME = "elected"
 
 
 class Proxy:
-    """Carries out what is asked; while it has something of its own to say, it says that instead of the answer."""
+    """Sends requests on; while it has an answer of its own, it gives that instead."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -58,7 +58,7 @@ def proxy(server: Server) -> Iterator[Proxy]:
     ids=["nothing", "a page", "a status", "a list", "another Lease", "an odd holder", "deep"],
 )
 @pytest.mark.rule("LE-12")
-def test_what_is_no_lease_costs_an_attempt_and_no_leadership(
+def test_an_invalid_lease_costs_an_attempt_and_no_leadership(
     server: Server, namespace: str, proxy: Proxy, body: bytes
 ) -> None:
     callbacks = Callbacks(lambda: None, lambda: None)

@@ -1,4 +1,4 @@
-"""Proxies in front of a server that cut, delay and replace answers: each costs what it touches, and nothing more."""
+"""Proxies in front of a server cut, delay and replace answers: each fault costs only what it touches."""
 
 import json
 import secrets
@@ -184,7 +184,9 @@ def test_a_list_that_takes_longer_than_its_timeout_is_read_to_its_end_once(serve
 
 @pytest.mark.parametrize("error", [SystemExit(1), GeneratorExit()], ids=repr)
 @pytest.mark.rule("INF-16")
-def test_a_handler_that_wants_to_exit_hears_of_the_next(server: Server, namespace: str, error: BaseException) -> None:
+def test_a_handler_that_calls_exit_gets_the_next_notification(
+    server: Server, namespace: str, error: BaseException
+) -> None:
     class Exiting(Heard):
         def _tell(self, text: str) -> None:
             if self.failures:

@@ -9,6 +9,6 @@ import structlog.testing
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[list[MutableMapping[str, Any]]]:
-    """What the code under test logged."""
+    """The log of the code under test."""
     with structlog.testing.capture_logs() as entries:
         yield entries

@@ -59,11 +59,11 @@ class FakeStream:
             yield line
 
     def would_block(self) -> bool:
-        """Whether a read would wait."""
+        """True if a read would wait."""
         return not self._lines
 
     def send(self, line: bytes | TransportError | None) -> None:
-        """Let the reader see a line, the end (None), or an error."""
+        """Send the reader a line, the end (None), or an error."""
         with self._condition:
             self._lines.append(line)
             self._condition.notify_all()
@@ -80,7 +80,7 @@ class FakeStream:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Which objects a request speaks of; selectors of the form `k=v,k=v`."""
+    """The objects that a request selects; selectors have the form `k=v,k=v`."""
 
     namespace: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class _Wanted:
 
 
 class FakeSource:
-    """Objects with versions, lists and watches of them, faults on demand, and a record of what was asked."""
+    """Objects with versions, lists and watches of them, faults on demand, and a record of the requests."""
 
     def __init__(self, resource: Resource = PODS, *, watch_cache: bool = True) -> None:
         """`watch_cache` False: lists at version "0" are paginated, too."""
@@ -112,7 +112,7 @@ class FakeSource:
         self._faults: dict[str, deque[TransportError | Response | None]] = {"LIST": deque(), "WATCH": deque()}
         self._before_list: Callable[[], object] = lambda: None
         self.completes_streams = True
-        """Whether initial events end with the bookmark that says so."""
+        """True if initial events end with the bookmark that marks it."""
 
     def client(self) -> Client:
         """A client of this server."""
@@ -183,7 +183,7 @@ class FakeSource:
             return self.version
 
     def send(self, line: bytes | TransportError | None) -> None:
-        """Let the readers of all watches see something."""
+        """Send an event to the readers of all watches."""
         with self._condition:
             streams = self.streams
             if not isinstance(line, bytes):
@@ -200,7 +200,7 @@ class FakeSource:
         """Run `callback` in the thread that lists, before each list."""
         self._before_list = callback
 
-    # what tests look at
+    # for tests to inspect
 
     @property
     def version(self) -> str:
@@ -228,7 +228,7 @@ class FakeSource:
                 raise AssertionError(f"{self.count(verb)} {verb} requests, expected {count}: {self.requests}")
 
     def wait_for_open_watches(self, count: int = 1) -> None:
-        """Wait until so many watches are open."""
+        """Wait until this many watches are open."""
         with self._condition:
             if not self._condition.wait_for(lambda: len(self.streams) >= count, _DEADLINE):
                 raise AssertionError(f"{len(self.streams)} open watches, expected {count}")

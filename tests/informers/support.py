@@ -1,4 +1,4 @@
-"""What the tests of this room share."""
+"""Common parts of this room's tests."""
 
 import contextlib
 import json

@@ -19,7 +19,7 @@ def store() -> Store:
 
 
 @pytest.mark.rule("FIFO-20")
-def test_whether_it_is_an_addition_is_for_the_store_to_say(store: Store) -> None:
+def test_the_store_decides_whether_an_event_is_an_addition(store: Store) -> None:
     assert [Update(OLD, NEW)] == apply_delta(store, Added(NEW), False)
     assert [Add(OTHER, True)] == apply_delta(store, Updated(OTHER), True)
     assert (NEW, OTHER) == (store.get(OLD), store.get(OTHER))
@@ -38,7 +38,7 @@ def test_the_deletion_of_an_unknown_object_notifies_no_handler(store: Store) -> 
 
 
 @pytest.mark.rule("FIFO-8", "FIFO-22")
-def test_a_list_deletes_first_and_then_goes_in_order(store: Store) -> None:
+def test_a_list_applies_its_deletions_first_and_then_its_items_in_order(store: Store) -> None:
     store.add(OTHER)
     third = pod_object("c", "3")
     told = apply_delta(store, ReplacedAll((third, NEW), "9"), False)

@@ -41,7 +41,7 @@ def test_a_stop_ends_the_wait(clock: FakeClock) -> None:
 
 
 @pytest.mark.rule("INF-40")
-def test_nothing_to_wait_for_is_synced(clock: FakeClock) -> None:
+def test_an_empty_list_of_informers_is_synced(clock: FakeClock) -> None:
     assert wait_for_cache_sync(Stop(), clock)
 
 

@@ -38,7 +38,7 @@ def test_a_cache_that_misses_an_object_is_reported(clock: FakeClock) -> None:
 
 
 @pytest.mark.rule("REF-40h")
-def test_what_cannot_be_compared_is_no_difference(clock: FakeClock) -> None:
+def test_incomparable_caches_are_no_difference(clock: FakeClock) -> None:
     watched = _Watched(clock)
     watched.source.add_drop_watch(pod("b"))
     watched.source.fail("LIST", refusal(410, "Expired"))
@@ -62,7 +62,7 @@ def test_caches_are_compared_once_a_period(clock: FakeClock) -> None:
 
 
 @pytest.mark.rule("REF-40h")
-def test_it_is_switched_on_as_in_client_go() -> None:
+def test_the_environment_variable_of_client_go_enables_it() -> None:
     assert [True, True, False, False] == [
         is_switched_on(environ) for environ in ({SWITCH: "true"}, {SWITCH: "True"}, {SWITCH: "false"}, {})
     ]

@@ -20,7 +20,7 @@ def factory_of(source: FakeSource, clock: FakeClock, **options: object) -> Share
 
 
 @pytest.mark.rule("FAC-2")
-def test_one_informer_per_resource_also_when_asked_for_by_its_lister(clock: FakeClock) -> None:
+def test_informer_and_lister_of_a_resource_share_one_informer(clock: FakeClock) -> None:
     source = FakeSource()
     source.add(pod("a"))
     factory = factory_of(source, clock)
@@ -123,7 +123,7 @@ def test_nothing_starts_after_the_shutdown(clock: FakeClock) -> None:
 
 
 @pytest.mark.rule("FAC-4")
-def test_waiting_says_who_is_missing_when_time_is_up(clock: FakeClock) -> None:
+def test_a_timed_out_wait_names_what_is_missing(clock: FakeClock) -> None:
     source = FakeSource()
     source.fail("LIST", refusal(403, "Forbidden"))
     factory = factory_of(source, clock)

@@ -1,4 +1,4 @@
-"""What handlers, transforms and index functions raise costs the one call, SystemExit and cancellation included."""
+"""Exceptions of handlers, transforms and index functions cost the one call, SystemExit and cancellation included."""
 
 import threading
 from asyncio import CancelledError
@@ -42,7 +42,7 @@ class World:
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 @pytest.mark.rule("INF-16")
-def test_a_handler_that_raises_whatever_hears_of_the_next(error: BaseException) -> None:
+def test_a_handler_that_raises_anything_gets_the_next_notification(error: BaseException) -> None:
     world, heard = World(), Recorder()
     errors = [error]
 

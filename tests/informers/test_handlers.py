@@ -40,7 +40,7 @@ def _is_red(obj: LastKnown) -> bool:
 
 
 @pytest.mark.rule("INF-21")
-def test_a_filter_turns_updates_into_what_they_mean() -> None:
+def test_a_filter_turns_updates_across_its_border_into_additions_or_deletions() -> None:
     recorder = Recorder()
     handler = FilteringResourceEventHandler(_is_red, recorder)
     handler.on_update(RED, REDDER)

@@ -45,7 +45,7 @@ def test_two_slashes_are_no_key() -> None:
 
 
 @pytest.mark.rule("KEY-5")
-def test_what_has_no_metadata_is_named_and_the_cause_kept() -> None:
+def test_the_error_for_missing_metadata_shows_the_object_and_keeps_its_cause() -> None:
     with pytest.raises(ObjectKeyError, match="has no metadata: 42") as caught:
         meta_namespace_key_func(42)
     assert isinstance(caught.value.__cause__, AttributeError)

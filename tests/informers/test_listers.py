@@ -80,7 +80,7 @@ def _letters(obj: Object) -> str:
 
 
 @pytest.mark.rule("ST-7")
-def test_what_no_index_was_made_for_is_indexed_when_it_is_first_asked_for(store: Store, lister: StoreLister) -> None:
+def test_a_missing_index_is_created_at_its_first_use(store: Store, lister: StoreLister) -> None:
     assert ["a"] == names(lister.by_index(_letters, "a"))
     store.add(pod_object("ab"))
     assert ["a", "ab"] == names(lister.by_index(_letters, "a"))
@@ -89,7 +89,7 @@ def test_what_no_index_was_made_for_is_indexed_when_it_is_first_asked_for(store:
 
 
 @pytest.mark.rule("ST-7")
-def test_two_that_ask_first_at_once_share_an_index(store: Store) -> None:
+def test_two_concurrent_first_uses_share_an_index(store: Store) -> None:
     for _ in range(2):
         store.ensure_indexer("letters", _letters)
     assert ["ns/a"] == store.index_keys("letters", "a")

@@ -18,7 +18,7 @@ PARTIAL = "g=meta.k8s.io;v=v1"
 
 
 class Accepting(FakeSource):
-    """A source that answers metadata alone when asked to."""
+    """A source that serves metadata only on request."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -80,7 +80,7 @@ class World:
         )
 
     def requests_in(self, seconds: float) -> int:
-        """How often the server is asked in so many seconds."""
+        """The number of requests to the server in this many seconds."""
         end, steps = self.clock.now() + seconds, 0
         while self.clock.now() < end:
             self.clock.step(self.reflector.step())
@@ -149,7 +149,7 @@ ENDINGS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.rule("REF-25")
-def test_however_a_watch_ends_at_once_the_server_is_asked_at_a_pace(ending: str, streaming: bool) -> None:
+def test_watches_that_end_at_once_reach_the_server_at_a_limited_rate(ending: str, streaming: bool) -> None:
     world = World(OddServer(lambda: listed(pod("a")), ENDINGS[ending]), streaming=streaming)
 
     assert world.requests_in(_MINUTE) <= 1.2 * _MINUTE, world.server.asked[:10]
@@ -292,7 +292,7 @@ def test_an_answer_of_another_kind_replaces_nothing(body: bytes) -> None:
 
 
 @pytest.mark.rule("LW-2")
-def test_a_server_that_sends_the_same_page_for_ever_is_given_up() -> None:
+def test_stops_reading_a_server_that_repeats_the_same_page_forever() -> None:
     page = json.loads(listed(pod("a")))
     page["metadata"]["continue"] = "more"
     world = World(OddServer(lambda: _bytes(page), lambda: (200, [])))

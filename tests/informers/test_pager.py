@@ -58,7 +58,7 @@ def test_an_expired_token_leads_to_one_full_list(source: FakeSource) -> None:
 
 
 @pytest.mark.rule("LW-3")
-def test_a_full_list_that_comes_in_pages_all_the_same_is_read_to_its_end(source: FakeSource) -> None:
+def test_a_full_list_that_is_paged_anyway_is_read_to_its_end(source: FakeSource) -> None:
     source.largest_page = 2
     source.fail("LIST", None, refusal(410, "Expired"))
     listed = list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=500)
@@ -76,7 +76,7 @@ def test_a_token_that_expires_in_a_full_list_is_the_callers(source: FakeSource) 
 
 
 @pytest.mark.rule("LW-3")
-def test_gone_and_an_expired_first_page_are_the_callers(source: FakeSource) -> None:
+def test_the_caller_gets_gone_errors_and_an_expired_first_page(source: FakeSource) -> None:
     pages = ListWatch(source.client(), PODS)
     source.fail("LIST", None, refusal(410, "Gone"))
     with pytest.raises(Expired):
@@ -88,7 +88,7 @@ def test_gone_and_an_expired_first_page_are_the_callers(source: FakeSource) -> N
 
 
 @pytest.mark.rule("LW-4")
-def test_a_limit_of_zero_asks_for_all_at_once(source: FakeSource) -> None:
+def test_a_limit_of_zero_requests_everything_at_once(source: FakeSource) -> None:
     listed = list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=0)
     assert (5, False) == (len(listed.items), listed.paginated)
     assert [""] == source.params("LIST", "limit")

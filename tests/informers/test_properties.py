@@ -1,4 +1,4 @@
-"""Whatever happens between server and informer, the cache ends equal to the server (TEST-5)."""
+"""After any sequence of events between server and informer, the cache equals the server (TEST-5)."""
 
 import pytest
 from hypothesis import given, settings
@@ -56,7 +56,7 @@ class World:
         ]
 
     def act(self, what: str, name: str) -> None:
-        """Let one thing happen."""
+        """Let one event happen."""
         getattr(self, what)(name)
 
     def change(self, name: str) -> None:

@@ -117,7 +117,7 @@ def test_an_expired_version_is_followed_by_the_latest_at_once(world: World) -> N
 
 
 @pytest.mark.rule("REF-12")
-def test_a_failing_second_list_ends_the_round_and_the_next_asks_for_the_latest(world: World) -> None:
+def test_after_a_failing_second_list_the_next_list_requests_the_latest_version(world: World) -> None:
     world.source.fail("LIST", refusal(410, "Expired"), refusal(403, "Forbidden"))
     assert _is_backoff(world.step())
     assert [Forbidden] == [type(error) for error in world.errors]
@@ -166,7 +166,7 @@ def test_lists_from_the_cache_are_not_paged_again_at_a_known_version(world: Worl
 
 
 @pytest.mark.rule("REF-15")
-def test_a_server_without_a_cache_keeps_being_asked_in_pages(clock: FakeClock) -> None:
+def test_a_server_without_a_cache_keeps_getting_paged_lists(clock: FakeClock) -> None:
     world = World(clock, FakeSource(watch_cache=False))
     for number in range(501):
         world.source.add_drop_watch(pod(f"p{number}"))
@@ -287,7 +287,7 @@ def test_initial_events_of_a_watch_from_the_start_do_not_move_the_version(world:
 
 @pytest.mark.parametrize("obj", [{"kind": "Pod", "spec": {}}, {"kind": "Node", "metadata": {"resourceVersion": "99"}}])
 @pytest.mark.rule("REF-24")
-def test_what_is_no_object_of_the_kind_is_skipped(world: World, obj: dict[str, object]) -> None:
+def test_skips_items_of_another_kind(world: World, obj: dict[str, object]) -> None:
     world.watching()
     world.source.send_event("ADDED", obj)
     assert world.step() == 0.0
@@ -494,7 +494,7 @@ def test_a_version_that_expires_twice_is_followed_by_a_list_of_the_latest(world:
 
 @pytest.mark.parametrize("gone", [None, {"kind": "Pod"}, {"kind": "Pod", "metadata": {}}, {"kind": "Node"}])
 @pytest.mark.rule("REF-24")
-def test_a_deletion_that_does_not_say_of_what_is_followed_by_a_list(world: World, gone: Any) -> None:
+def test_a_deletion_without_an_object_is_followed_by_a_list(world: World, gone: Any) -> None:
     world.source.add(pod("a"))
     world.watching()
     world.source.send_event("DELETED", gone)

@@ -75,7 +75,7 @@ def test_pauses_grow_with_failures_in_a_row(clock: FakeClock, registry: Collecto
 
 
 @pytest.mark.rule("INF-17")
-def test_a_failing_initial_addition_does_not_hold_up_the_sync(clock: FakeClock, registry: CollectorRegistry) -> None:
+def test_a_failing_initial_addition_does_not_block_the_sync(clock: FakeClock, registry: CollectorRegistry) -> None:
     mine = registration(clock, Failing().on_add, registry)
     mine.put([add()])
     mine.put_synced()
@@ -126,7 +126,7 @@ def test_a_handler_that_lags_is_named_once_and_its_slow_calls_from_then_on(
 
 
 @pytest.mark.rule("INF-20")
-def test_what_waits_is_published(clock: FakeClock, registry: CollectorRegistry) -> None:
+def test_pending_notifications_are_counted(clock: FakeClock, registry: CollectorRegistry) -> None:
     mine = registration(clock, Recorder(), registry)
     mine.put([add() for _ in range(1025)])
     labels = {"resource": "pods", "handler": "test"}

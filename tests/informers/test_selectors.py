@@ -54,7 +54,7 @@ def test_selectors_that_do_not_match(selector: str) -> None:
 
 @pytest.mark.parametrize("selector", ["app=tikv,", "=tikv", "app in pd", "app in (p d)", "size>big", "a b", "app=a=b"])
 @pytest.mark.rule("LST-4")
-def test_what_cannot_be_read_is_quoted(selector: str) -> None:
+def test_the_error_for_an_invalid_selector_quotes_it(selector: str) -> None:
     with pytest.raises(SelectorError, match="unable to parse label selector requirement '"):
         parse_selector(selector)
 

@@ -46,7 +46,7 @@ def test_synced_means_that_the_store_has_the_list(source: FakeSource, informer: 
 
 
 @pytest.mark.rule("INF-4")
-def test_a_stop_ends_a_failing_informer_and_drops_what_is_pending(
+def test_a_stop_ends_a_failing_informer_and_drops_pending_notifications(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     source.fail("LIST", refusal(403, "Forbidden"))
@@ -97,7 +97,7 @@ def test_a_handler_registered_twice_receives_everything_twice(source: FakeSource
 
 
 @pytest.mark.rule("INF-11")
-def test_a_late_handler_gets_what_is_stored_and_what_follows(source: FakeSource, informer: SharedInformer) -> None:
+def test_a_late_handler_gets_stored_objects_and_later_changes(source: FakeSource, informer: SharedInformer) -> None:
     source.add(pod("a"))
     with running(informer):
         recorder = Recorder()
@@ -292,7 +292,7 @@ def test_a_resync_sends_no_request_to_the_server(source: FakeSource, clock: Fake
 
 
 @pytest.mark.rule("INF-30")
-def test_a_transform_comes_before_store_and_handlers(source: FakeSource, informer: SharedInformer) -> None:
+def test_a_transform_runs_before_store_and_handlers(source: FakeSource, informer: SharedInformer) -> None:
     informer.set_transform(lambda obj: pod_object(f"{obj.metadata.name}-transformed"))
     recorder = Recorder()
     informer.add_event_handler(recorder)
@@ -314,7 +314,7 @@ def test_managed_fields_are_never_kept(source: FakeSource, informer: SharedInfor
 
 
 @pytest.mark.rule("INF-41")
-def test_the_last_watch_error_handler_hears_of_failed_rounds(
+def test_the_last_watch_error_handler_gets_failed_rounds(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     heard: list[tuple[Reflector, Exception]] = []

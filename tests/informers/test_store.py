@@ -21,7 +21,7 @@ def names(objects: Iterable[Object]) -> list[str]:
 
 
 @pytest.mark.rule("ST-1")
-def test_what_is_stored_can_be_read_and_deleted() -> None:
+def test_stored_objects_can_be_read_and_deleted() -> None:
     store = Store()
     first, second = pod_object("a"), pod_object("b")
     store.add(first)
@@ -153,7 +153,7 @@ def test_replace_swaps_content_indexes_and_version() -> None:
 
 
 @pytest.mark.rule("3.8")
-def test_what_changes_is_counted_and_nothing_else() -> None:
+def test_only_changes_are_counted() -> None:
     store = Store()
     changes: list[Callable[[], None]] = [
         lambda: store.add(pod_object("a")),

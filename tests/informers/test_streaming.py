@@ -30,7 +30,7 @@ def _told(world: World) -> list[str]:
 
 
 @pytest.mark.rule("REF-40")
-def test_one_watch_brings_the_list_and_the_changes(world: World) -> None:
+def test_one_watch_delivers_the_list_and_the_changes(world: World) -> None:
     assert ["replace a,b @12"] == _told(world)
     world.source.add(pod("c"))
     assert ["add c@13"] == _told(world)[1:]
@@ -46,7 +46,7 @@ def test_one_watch_brings_the_list_and_the_changes(world: World) -> None:
 
 
 @pytest.mark.rule("REF-40")
-def test_a_known_version_is_never_gone_back_from(world: World) -> None:
+def test_never_requests_an_older_version_than_a_known_one(world: World) -> None:
     _told(world)
     world.source.send_error(500, "StorageReadError")
     assert _is_backoff(world.step())
@@ -83,7 +83,7 @@ def test_a_stream_that_ends_early_starts_over(world: World, cut: TransportError 
 
 @pytest.mark.parametrize("fault", [ConnectionRefused("GET", "/", "refused"), refusal(429, "TooManyRequests")])
 @pytest.mark.rule("REF-40c")
-def test_a_server_that_is_down_or_busy_is_asked_again(world: World, fault: TransportError | Response) -> None:
+def test_a_server_that_is_down_or_busy_gets_another_request(world: World, fault: TransportError | Response) -> None:
     world.source.fail("WATCH", fault)
     assert _is_backoff(world.step())
     assert ["replace a,b @12"] == _told(world)
@@ -94,7 +94,7 @@ def test_a_server_that_is_down_or_busy_is_asked_again(world: World, fault: Trans
     "fault", [refusal(403, "Forbidden"), refusal(500, "InternalError"), RequestTimeout("GET", "/", "slow")]
 )
 @pytest.mark.rule("REF-40c")
-def test_other_failures_list_in_this_round_only(world: World, fault: TransportError | Response) -> None:
+def test_other_failures_lead_to_a_list_in_this_round_only(world: World, fault: TransportError | Response) -> None:
     world.source.fail("WATCH", fault)
     assert 0.0 == world.step()
     assert ["replace a,b @12"] == _told(world)
@@ -115,7 +115,7 @@ def test_a_stream_that_is_closed_at_once_is_followed_by_a_list(world: World) -> 
 
 
 @pytest.mark.rule("REF-40d")
-def test_streaming_has_to_be_asked_for(clock: FakeClock) -> None:
+def test_streaming_is_off_by_default(clock: FakeClock) -> None:
     world = World(clock)
     assert ["replace  @10"] == _told(world)
     assert [""] == world.source.params("WATCH", "sendInitialEvents")
@@ -125,7 +125,7 @@ def test_streaming_has_to_be_asked_for(clock: FakeClock) -> None:
     "answer", [refusal(422, "Invalid", "sendInitialEvents is forbidden"), refusal(400, "BadRequest")]
 )
 @pytest.mark.rule("REF-40e")
-def test_a_server_that_cannot_is_not_asked_again(world: World, answer: Response) -> None:
+def test_a_server_without_streaming_gets_no_second_request_for_it(world: World, answer: Response) -> None:
     world.source.fail("WATCH", answer)
     _told(world)
     world.source.send_error(410, "Expired")
@@ -136,7 +136,7 @@ def test_a_server_that_cannot_is_not_asked_again(world: World, answer: Response)
 
 
 @pytest.mark.rule("REF-40e")
-def test_a_silent_stream_is_given_up_and_a_list_follows(world: World) -> None:
+def test_a_silent_stream_ends_and_a_list_follows(world: World) -> None:
     world.source.completes_streams = False
     _told(world)
     silent = world.source.last_stream
@@ -163,7 +163,7 @@ def test_silence_after_the_end_costs_another_watch_only(world: World) -> None:
     "too_old", [refusal(410, "Expired"), refusal(504, "Timeout", "Too large resource version: 99")]
 )
 @pytest.mark.rule("REF-40f")
-def test_a_version_that_is_gone_is_left_out_at_once_and_then_waited_for(world: World, too_old: Response) -> None:
+def test_an_expired_version_is_dropped_at_once_and_then_with_backoff(world: World, too_old: Response) -> None:
     _told(world)
     world.source.send_error(410, "Expired")
     world.step()

@@ -109,7 +109,7 @@ class Process:
         )
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass for this process alone: it is busy."""
+        """Let time pass while this process is busy."""
         self.busy_until = max(self.busy_until, self.world.now) + seconds
         self.clock.reached = self.clock.now() + seconds * self.rate
 

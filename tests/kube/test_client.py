@@ -56,7 +56,7 @@ def test_find_returns_none_only_for_an_explicit_not_found() -> None:
     ],
 )
 @pytest.mark.rule("F1")
-def test_nothing_else_counts_as_absence(answered: Answer, raised: type[Exception]) -> None:
+def test_only_not_found_means_absence(answered: Answer, raised: type[Exception]) -> None:
     with pytest.raises(raised):
         client(answered)[0].find(PODS, "a", "ns")
 

@@ -89,7 +89,7 @@ def test_uses_the_current_context(tmp_path: Path, clock: FakeClock) -> None:
     assert ("dev", None) == (config.namespace, config.credentials.authorization())
 
 
-def test_certificates_come_from_data_or_from_files_beside_the_kubeconfig(tmp_path: Path, clock: FakeClock) -> None:
+def test_certificates_are_read_from_data_or_from_files_next_to_the_kubeconfig(tmp_path: Path, clock: FakeClock) -> None:
     (tmp_path / "client.pem").write_bytes(b"certificate")
     user = {"client-certificate": "client.pem", "client-key-data": base64.b64encode(b"key").decode()}
     cluster = {"certificate-authority-data": base64.b64encode(b"ca").decode(), "tls-server-name": "kube"}
@@ -109,7 +109,7 @@ def test_certificates_may_be_wrapped_as_base64_prints_them(tmp_path: Path, clock
 
 
 def test_a_token_serves_until_the_token_file_exists(tmp_path: Path, clock: FakeClock) -> None:
-    """As in client-go: the token is a copy of the file when the kubeconfig was written."""
+    """As in client-go: the token is a copy of the file from when the kubeconfig was written."""
     user = {"token": "old", "tokenFile": "token"}
     credentials = load_kubeconfig(kubeconfig(tmp_path, user), clock).credentials
 

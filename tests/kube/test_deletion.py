@@ -47,7 +47,7 @@ def test_a_pod_that_changed_since_is_not_deleted() -> None:
 
 
 @pytest.mark.rule("EXP-1")
-def test_an_object_that_is_gone_counts_as_deleted() -> None:
+def test_a_missing_object_counts_as_deleted() -> None:
     api = FakeApi()
     api.put(PATH, POD)
     destroyer = Destroyer(Client(api))

@@ -131,7 +131,7 @@ def test_a_repeated_event_is_counted(bench: Recorder) -> None:
 
 
 @pytest.mark.rule("EV-4")
-def test_recreates_a_known_event_that_is_gone(bench: Recorder) -> None:
+def test_recreates_a_deleted_known_event(bench: Recorder) -> None:
     bench.api.failures = [None, status(404, "NotFound")]
     for _ in range(2):
         bench.recorder.event(TC, NORMAL, "Created", "again")

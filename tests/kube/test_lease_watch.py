@@ -33,7 +33,7 @@ def _watch(transport: ScriptedTransport, clock: FakeClock) -> LeaseWatch:
 
 
 def _heard(*lines: bytes) -> int:
-    """How often a watch with these lines reports that the Lease is free."""
+    """The number of times that a watch with these lines reports a free Lease."""
     calls: list[None] = []
     transport = ScriptedTransport([Response(200, {}, b"".join(lines))])
     _watch(transport, FakeClock()).step(lambda: calls.append(None))
@@ -41,7 +41,7 @@ def _heard(*lines: bytes) -> int:
 
 
 @pytest.mark.rule("LE-13")
-def test_a_lease_without_holder_and_one_that_is_gone_are_free() -> None:
+def test_a_lease_without_holder_and_a_deleted_lease_are_free() -> None:
     assert 0 == _heard(_event("ADDED", "other"), _event("MODIFIED", "other"), _event("BOOKMARK"))
     assert 1 == _heard(_event("ADDED", "other"), _event("MODIFIED", ""))
     assert 1 == _heard(_event("ADDED", ""))

@@ -93,7 +93,7 @@ def _lookalikes(size: int) -> bytes:
 @pytest.mark.parametrize("size", [1 << 12, 1 << 13, 1 << 16, (1 << 16) - 1, 5000, 200_000])
 @pytest.mark.rule("TH-6")
 def test_a_list_costs_only_a_few_passes_over_its_bytes(size: int, mocker: Any) -> None:
-    """Wherever the pieces end, e.g. always in the middle of the same field."""
+    """At any end of a piece, e.g. always in the middle of the same field."""
     decoded = 0
 
     def decode(body: bytes) -> Any:

@@ -177,7 +177,7 @@ def test_a_stop_before_sending_closes_the_transport(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("known", [BUSY, LOST])
-def test_a_stop_ends_the_wait_for_a_retry_with_what_is_known(clock: FakeClock, known: Answer) -> None:
+def test_a_stop_ends_the_wait_for_a_retry_with_the_last_result(clock: FakeClock, known: Answer) -> None:
     def stop_meanwhile(_: Request) -> Answer:
         bench.stop.set()
         return known

@@ -1,4 +1,4 @@
-"""Whether the remaining stores have room for the data of the leaving ones (lifecycle.md 8.5)."""
+"""The check that the remaining stores have room for the data of the leaving ones (lifecycle.md 8.5)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What tests of rules need."""
+"""Fixtures for tests of rules."""
 
 import os
 import shutil

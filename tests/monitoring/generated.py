@@ -13,9 +13,9 @@ from member.monitor.inputs import ASSETS
 
 
 def rendered(stateful_set: Json, config_maps: dict[str, Json], directory: Path, pod: str, namespace: str) -> Json:
-    """What the script of the container makes of the ConfigMap that its StatefulSet mounts.
+    """The result of the container's script on the ConfigMap that its StatefulSet mounts.
 
-    The script is run up to the start of Prometheus, its directories below `directory`.
+    The script runs up to the start of Prometheus, with its directories below `directory`.
     """
     container = stateful_set["spec"]["template"]["spec"]["containers"][0]
     source, made = directory / "config", directory / "config_out"
@@ -33,7 +33,7 @@ def rendered(stateful_set: Json, config_maps: dict[str, Json], directory: Path, 
 
 
 def moved(tree: Json, directory: Path, config_maps: dict[str, Json], assets_in: Mapping[str, str] | None = None) -> str:
-    """The configuration with its files, which are made, below a directory.
+    """The configuration and its files, written below a directory.
 
     `assets_in` is the data of the Secret that the pod mounts; without it the files are empty.
     """

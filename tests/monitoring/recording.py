@@ -33,7 +33,7 @@ class Recording:
 
     @property
     def scrapes(self) -> int:
-        """How many there were."""
+        """The number of scrapes."""
         return self._scrapes.count
 
     def scrape(self) -> None:
@@ -63,7 +63,7 @@ class Recording:
 
 
 def judged(promtool: str, path: Path) -> str:
-    """What promtool has to say against a test; empty when all is as expected."""
+    """The complaints of promtool about a test; empty if it passes."""
     command = [promtool, "test", "rules", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     return done.stdout + done.stderr if done.returncode else ""

@@ -1,4 +1,4 @@
-"""What happens to clusters, and which alerts it should raise: recorded from the operator in the sandbox."""
+"""Events in the life of clusters, and the alerts that they should raise: recorded from the operator in the sandbox."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ def cluster(spec: Json) -> Json:
 
 
 def second_operator(world: OperatorWorld) -> Operator:
-    """Another process that thinks it leads, with a Lease of its own."""
+    """A second process that considers itself the leader, with its own Lease."""
     return Operator(world.world, world.clock, 2)
 
 
@@ -66,12 +66,12 @@ def _bad_image(world: OperatorWorld) -> None:
 
 
 def _client_certificate(world: OperatorWorld) -> None:
-    """What PD's pods mount is there; what TiDB's mount is not."""
+    """The Secrets of PD's pods exist; TiDB's is missing."""
     world.admin.create(SECRETS, Authority().pair().secret("basic-tidb-client-secret"), NAMESPACE)
 
 
 def _certificates(days: float) -> Callable[[OperatorWorld], None]:
-    """All that a cluster needs, of which TiKV's expires after some days."""
+    """All Secrets of a cluster, of which TiKV's expires after some days."""
 
     def happens(world: OperatorWorld) -> None:
         authority = Authority()
@@ -84,7 +84,7 @@ def _certificates(days: float) -> Callable[[OperatorWorld], None]:
 
 
 def _canary(world: OperatorWorld) -> None:
-    """One pod of TiKV tries a change, the others are held back for as long as the user wants."""
+    """One pod of TiKV tries a change; the user holds the others back."""
     annotations = {"tidb.pingcap.com/tikv-partition": "2"}
     world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
     world.change(tikv={"annotations": {"a": "b"}})

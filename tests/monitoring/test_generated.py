@@ -1,4 +1,4 @@
-"""What is generated for Prometheus and Grafana is what they take (other-resources.md 3.5, 3.6, 3.7)."""
+"""Prometheus and Grafana accept the generated configuration (other-resources.md 3.5, 3.6, 3.7)."""
 
 import json
 import subprocess
@@ -62,7 +62,7 @@ def objects(wanted: TidbMonitor) -> tuple[Json, dict[str, Json]]:
 
 
 def check(promtool: str, name: str, directory: Path, *, finds_pods: bool) -> None:
-    """Have promtool read what the pod of a case reads."""
+    """Let promtool read the configuration of a case."""
     stateful_set, config_maps = objects(CASES[name])
     tree = rendered(stateful_set, config_maps, directory, "basic-monitor-0", "ns")
     assert "$(" not in json.dumps(tree)

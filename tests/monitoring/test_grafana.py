@@ -21,7 +21,7 @@ DASHBOARD = Path(str(manifests.DIRECTORY)) / "monitoring" / "dashboard.json"
 
 
 class _Provider(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """Where Grafana finds dashboards, as its documentation of provisioning has it."""
+    """The directory in which Grafana finds dashboards, by its documentation of provisioning."""
 
     name: str
     type: Literal["file"]
@@ -40,7 +40,7 @@ class _Provisioning(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 def unknown(given: Any, understood: Any, path: str = "") -> Iterator[str]:
-    """What Grafana's own types do not keep of a tree, or keep otherwise."""
+    """The parts of a tree that Grafana's own types drop, or change."""
     match given, understood:
         case dict(), dict():
             for key, value in given.items():

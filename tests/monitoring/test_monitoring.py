@@ -67,7 +67,7 @@ def queries(dashboard: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.rule("informers-workqueue-8")
-def test_what_the_names_are_read_from_is_understood() -> None:
+def test_understands_the_sources_of_the_names() -> None:
     expression = 'sum by (name, le) (rate(a_bucket{x="y_z"}[5m])) / on (job) b_total > 0.5 and time() - c offset 5m'
     assert {"a_bucket", "b_total", "c"} == metrics_of(expression)
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def severity_and_labels(alert: str) -> tuple[str, set[str]]:
-    """How bad it is, and the labels that its texts read."""
+    """The severity, and the labels that the texts of an alert read."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     (rule,) = [rule for group in groups for rule in group["rules"] if rule["alert"] == alert]
     texts: dict[str, Any] = rule["annotations"]
@@ -25,7 +25,7 @@ def severity_and_labels(alert: str) -> tuple[str, set[str]]:
 
 
 _LONG = 40
-"""Minutes, from which on a scenario is for `make test-thorough`."""
+"""Minutes from which on a scenario belongs to `make test-thorough`."""
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_these_alerts_fire_and_no_others(scenario: Scenario, clock: FakeClock, p
 
 
 def record(world: OperatorWorld, scenario: Scenario, path: Path) -> None:
-    """Let it happen, scrape every minute, and write down what should fire."""
+    """Run the events, scrape every minute, and record the alerts that should fire."""
     world.apply(cluster(scenario.spec))
     if not scenario.spec.get("tidb", {}).get("tlsClient") and "tlsCluster" not in scenario.spec:
         world.run_until_ready()

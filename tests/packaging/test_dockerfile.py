@@ -1,4 +1,4 @@
-"""The image can't be built without a container engine; its install steps can be run, and what they install started."""
+"""The image can't be built without a container engine; its install steps run here, and the installed programs start."""
 
 import configparser
 import fnmatch
@@ -50,7 +50,7 @@ def python() -> str:
 
 @pytest.fixture(scope="module")
 def image(python: str) -> Iterator[Path]:
-    """What the first stage leaves behind, made by its own steps, by a user without rights, outside the tree."""
+    """The result of the first stage, made by its own steps, by a user without rights, outside the tree."""
     # not pytest's directory, which only its owner may enter
     with tempfile.TemporaryDirectory() as directory:
         yield _built(Path(directory), python)
@@ -68,7 +68,7 @@ def _built(directory: Path, python: str) -> Path:
 
 
 def _left_out(directory: str, names: list[str]) -> set[str]:
-    """What .dockerignore keeps out of the build."""
+    """The files that .dockerignore excludes from the build."""
     patterns = [pattern.removeprefix("**/") for pattern in (ROOT / ".dockerignore").read_text().split()]
     inside = {name: (Path(directory) / name).relative_to(ROOT).as_posix() for name in names}
     return {
@@ -78,7 +78,7 @@ def _left_out(directory: str, names: list[str]) -> set[str]:
     }
 
 
-def test_what_is_downloaded_is_locked_with_hashes() -> None:
+def test_downloads_are_locked_with_hashes() -> None:
     downloads = [step for step in _install_steps() if " pip " in step and "--no-index" not in step]
     assert [] == [step for step in downloads if not re.search(r"--require-hashes .*--requirement", step)]
     for name in ("requirements", "build", "backup"):
@@ -86,7 +86,7 @@ def test_what_is_downloaded_is_locked_with_hashes() -> None:
         assert [] == [each for each in pinned if not re.match(r"[\w.-]+==[\w.]+ .*--hash=sha256:", each, re.DOTALL)]
 
 
-def test_the_lock_has_what_is_declared_but_for_the_sandbox_and_the_cli() -> None:
+def test_the_lock_has_the_declared_packages_except_for_the_sandbox_and_the_cli() -> None:
     declared = configparser.ConfigParser()
     declared.read(ROOT / "setup.cfg")
     wanted = _lines(declared["options"]["install_requires"])
@@ -125,7 +125,7 @@ def test_the_base_is_pinned_by_digest() -> None:
     assert re.search(r"^ARG BASE=python:3\.11-slim@sha256:[0-9a-f]{64}$", text, re.MULTILINE)
 
 
-def test_what_make_builds_in_hack_stays_out_of_the_build() -> None:
+def test_files_that_make_builds_in_hack_stay_out_of_the_build() -> None:
     sets = [path.name for path in (ROOT / "hack").iterdir() if (path / "build.sh").exists()]
     assert [] == [name for name in sets if name not in _left_out(str(ROOT / "hack"), sets)]
 
@@ -208,7 +208,7 @@ def test_the_kubernetes_package_is_there_and_not_loaded(image: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_what_users_install_brings_a_cluster_up(python: str) -> None:
+def test_the_users_installation_brings_a_cluster_up(python: str) -> None:
     """Every file that is read at run time is part of the package."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)

@@ -1,4 +1,4 @@
-"""The library for authors of controllers: what is in its source, and its wheel in an environment of its own."""
+"""The library for authors of controllers: its source, and its wheel in a separate environment."""
 
 import ast
 import os
@@ -41,7 +41,7 @@ def test_every_module_of_the_library_can_be_imported_alone(source: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_library_declares_what_it_imports_and_no_more(source: Path) -> None:
+def test_the_library_declares_exactly_its_imports(source: Path) -> None:
     project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
     assert ["PyYAML", "msgspec", "prometheus-client", "structlog", "urllib3"] == [
         each.partition(">")[0] for each in project["dependencies"]
@@ -98,7 +98,7 @@ def test_imports_and_dotted_names_are_rewritten_and_nothing_else(line: str, rewr
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_the_guides_controller_and_its_test_run_beside_a_folder_called_controllers(
+def test_the_guides_controller_and_its_test_run_next_to_a_folder_called_controllers(
     source: Path, tmp_path: Path
 ) -> None:
     wheels = str(tmp_path / "wheels")
@@ -119,7 +119,7 @@ def test_the_guides_controller_and_its_test_run_beside_a_folder_called_controlle
 
 
 def run(command: list[str], directory: Path, environ: dict[str, str] | None = None) -> str:
-    """What a command prints; its errors fail the test."""
+    """The output of a command; its errors fail the test."""
     keep = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or "proxy" in name.lower()}
     whole = {**keep, "HOME": str(directory), "PATH": os.environ["PATH"], **(environ or {})}
     done = subprocess.run(command, cwd=directory, env=whole, capture_output=True, text=True, timeout=280, check=False)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _programs() -> dict[str, str]:
-    """Where the function of each is, such as `cli.__main__:main`."""
+    """The path of each program's function, e.g. `cli.__main__:main`."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     lines = parser["options.entry_points"]["console_scripts"].strip().splitlines()

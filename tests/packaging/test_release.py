@@ -1,4 +1,4 @@
-"""The artefacts of a release, built as `make release` builds them, and each of them installed from its file."""
+"""The artefacts of a release, built as by `make release`, each installed from its file."""
 
 import hashlib
 import json

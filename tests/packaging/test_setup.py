@@ -1,4 +1,4 @@
-"""What a machine lacks is named, with the package that has it (`hack/setup.sh`)."""
+"""Missing programs of a machine are named, with the packages that provide them (`hack/setup.sh`)."""
 
 import os
 import shutil
@@ -53,7 +53,7 @@ def test_the_first_python_that_is_new_enough_is_taken(tmp_path: Path, version: s
 
 
 @pytest.mark.parametrize("has_venv", [True, False])
-def test_the_systems_python_comes_before_others_where_it_has_venv(tmp_path: Path, has_venv: bool) -> None:
+def test_the_systems_python_is_preferred_if_it_has_venv(tmp_path: Path, has_venv: bool) -> None:
     make_python(tmp_path, f'echo "$*" >> {tmp_path}/other.calls')
     lacks = 'case "$2" in *venv*) exit 1;; esac'
     system = make_python(

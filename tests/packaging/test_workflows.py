@@ -43,7 +43,7 @@ def test_a_workflow_calls_targets_that_exist(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_every_action_is_pinned_to_a_commit_with_its_version_beside_it(path: Path) -> None:
+def test_every_action_is_pinned_to_a_commit_and_names_its_version(path: Path) -> None:
     used = re.findall(r"^ +(?:- )?uses: (.*)$", path.read_text("utf-8"), re.MULTILINE)
     assert len(used) == sum("uses" in step for step in steps(path))
     assert [] == [each for each in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)]
@@ -56,7 +56,7 @@ def test_an_action_has_the_same_commit_in_all_workflows() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_a_workflow_reads_unless_a_job_says_more_and_leaves_no_token_behind(path: Path) -> None:
+def test_a_workflow_has_read_rights_unless_a_job_needs_more_and_keeps_no_token(path: Path) -> None:
     assert {"contents": "read"} == parsed(path)["permissions"]
     checkouts = [step for step in steps(path) if step.get("uses", "").startswith("actions/checkout@")]
     assert [] == [step for step in checkouts if step["with"]["persist-credentials"] is not False]
@@ -89,7 +89,7 @@ def test_every_path_with_an_owner_exists() -> None:
     assert [] == [path for path, *owners in lines if not owners]
 
 
-def test_the_forms_for_issues_have_what_github_asks_for() -> None:
+def test_the_issue_forms_have_the_fields_that_github_requires() -> None:
     forms = [path for path in (GITHUB / "ISSUE_TEMPLATE").iterdir() if path.name != "config.yml"]
     assert len(forms) > 1
     for form in forms:

@@ -1,4 +1,4 @@
-"""A PD, TiKV and TiDB cluster written by hand, without the operator."""
+"""A handwritten cluster of PD, TiKV and TiDB, without the operator."""
 
 import base64
 import json

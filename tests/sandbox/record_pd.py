@@ -27,7 +27,7 @@ class RealPD:
     """Three processes on this machine, and one that plays TiKV."""
 
     def __init__(self, server: str, version: str, stores: str, directory: Path) -> None:
-        """Start the members one after another."""
+        """Start the members in sequence."""
         self._server, self._version, self._directory = server, version, directory
         self._members: dict[int, subprocess.Popen[bytes]] = {}
         self._added = 0

@@ -41,7 +41,7 @@ class ByFirstLabel:
 
 
 class Plane:
-    """A data plane, stepped by hand."""
+    """A data plane that the test steps."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock

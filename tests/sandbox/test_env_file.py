@@ -1,4 +1,4 @@
-"""The file that a shell sources to use a sandbox: what it sets, and that it can be undone."""
+"""The file that a shell sources to use a sandbox: its variables, and how to undo them."""
 
 import subprocess
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _SHOW = 'echo "${KUBECONFIG-none} ${SANDBOX_PROXY-none} $PATH"; env | grep -i _p
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
-    """Where a sandbox wrote its files; programs are in `its bin` beside them."""
+    """The directory of a sandbox's files; its programs are in `its bin`."""
     world = World(SystemClock(), SystemRandomness())
     world.start()
     try:

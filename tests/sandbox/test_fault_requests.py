@@ -72,7 +72,7 @@ def test_a_fault_that_cannot_be_is_refused_with_its_reason(
     assert [] == msgspec.json.decode(world.client().request("GET", PATH).body)["faults"]
 
 
-def test_every_fault_says_what_it_takes_and_means(world: World) -> None:
+def test_every_fault_describes_its_parameters_and_its_meaning(world: World) -> None:
     known = msgspec.json.decode(world.client().request("GET", PATH).body)["known"]
     assert list(VERBS) == list(known)
     assert all(each["takes"] and each["means"] for each in known.values())

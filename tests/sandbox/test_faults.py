@@ -102,7 +102,7 @@ def test_pods_leave_a_machine_under_maintenance(world: World) -> None:
 
 
 @pytest.mark.rule("FP6")
-def test_a_pod_of_a_gone_node_sticks_until_it_is_forced(world: World) -> None:
+def test_a_pod_of_a_lost_node_stays_until_it_is_deleted_by_force(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     node = before["spec"]["nodeName"]
     back = world.faults.node_gone(node)

@@ -36,7 +36,7 @@ def status(world: OperatorWorld) -> Json:
 
 @pytest.mark.slow
 @pytest.mark.rule("2.5")
-def test_the_sample_initializes_the_cluster_that_comes_after_it(world: OperatorWorld) -> None:
+def test_the_sample_initializes_the_cluster_that_is_created_later(world: OperatorWorld) -> None:
     apply_sample(world)
     world.run(5)
     assert "Pending" == status(world)["phase"]

@@ -132,7 +132,7 @@ def test_a_client_that_disconnects_stops_following() -> None:
     assert not reader.is_alive()
 
 
-def test_only_the_newest_lines_are_kept() -> None:
+def test_keeps_only_the_newest_lines() -> None:
     output = Output(FakeClock())
     output.say("".join(f"{number}\n" for number in range(5000)))
     kept = output.after(0)

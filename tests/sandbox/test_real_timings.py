@@ -67,7 +67,7 @@ def test_8_a_silent_store_is_disconnected_after_20_s_and_down_after_30_min(world
 
     assert ["Up", "Disconnected", "Down"] == seen
     world.advance(300)
-    # its peers are recreated on the others; it stays Down for ever
+    # its peers are recreated on the others; it stays Down forever
     assert ("Down", 0) == (state(world), count(world, "region_count"))
 
 

@@ -54,9 +54,7 @@ _STORES = st.integers(0, 5)
         max_size=6,
     ),
 )
-def test_regions_come_to_rest_and_no_store_leads_what_it_does_not_hold(
-    where: list[list[int]], drawn: list[Place]
-) -> None:
+def test_regions_settle_and_no_store_leads_a_region_without_a_peer(where: list[list[int]], drawn: list[Place]) -> None:
     places = [replace(place, id=index, lost=place.lost and bool(place.dead_for)) for index, place in enumerate(drawn)]
     before = [Region(tuple(stores)) for stores in where]
     dead = {place.id for place in places if place.dead_for is not None}

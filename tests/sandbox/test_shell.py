@@ -96,7 +96,7 @@ def run(text: str) -> tuple[int, str]:
     ],
 )  # fmt: skip
 @pytest.mark.rule("7")
-def test_a_script_prints_what_it_prints_in_bash(output: str, text: str) -> None:
+def test_a_script_prints_the_same_as_in_bash(output: str, text: str) -> None:
     assert (0, output) == run(text)
 
 

@@ -66,7 +66,7 @@ def test_an_ended_pod_counts_until_it_is_deleted() -> None:
     assert (["web-1"], 2) == (deleted(whole), status_of(whole, {})["replicas"])
 
 
-def test_a_rolling_update_goes_down_to_the_partition_one_healthy_pod_at_a_time() -> None:
+def test_a_rolling_update_proceeds_to_the_partition_one_healthy_pod_at_a_time() -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
     pods = {ordinal: pod(ordinal, OLD) for ordinal in range(3)}
     assert ["web-2"] == deleted(snapshot(pods, current=OLD, updateStrategy=strategy))

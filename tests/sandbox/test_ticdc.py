@@ -103,7 +103,7 @@ def test_one_capture_is_the_owner_and_all_have_tables(three: Captures) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("dataplane-apis-8")
-def test_another_capture_follows_an_owner_that_resigns(three: Captures) -> None:
+def test_another_capture_becomes_owner_when_the_owner_resigns(three: Captures) -> None:
     before = three.owner()
     assert 202 == three.send("POST", before, "/api/v1/owner/resign").status
     assert 503 == three.send("GET", before, "/api/v1/captures").status

@@ -19,7 +19,7 @@ from tests.sandbox.test_data_plane import Plane
 NAMESPACE = "default"
 TABLE = "table-45-r"
 
-# Where learners live
+# The stores of learners
 
 
 def settled(learners: Learners, counts: dict[str, int], places: Sequence[Place]) -> Learners:

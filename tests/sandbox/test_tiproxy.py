@@ -26,7 +26,7 @@ LAUNCH = Launch(
 
 
 class Proxy:
-    """A proxy, stepped by hand."""
+    """A proxy that the test steps."""
 
     def __init__(self, clock: FakeClock, launch: Launch = LAUNCH) -> None:
         self.clock = clock
@@ -67,7 +67,7 @@ def proxy(clock: FakeClock) -> Proxy:
 
 
 @pytest.mark.rule("dataplane-apis-15.3")
-def test_it_serves_a_moment_after_its_start(clock: FakeClock) -> None:
+def test_serves_a_moment_after_its_start(clock: FakeClock) -> None:
     proxy = Proxy(clock)
     with pytest.raises(ConnectionRefused):
         proxy.health()
@@ -84,7 +84,7 @@ def test_from_v1_3_0_on_it_is_not_healthy_without_a_server(clock: FakeClock, ver
 
 
 @pytest.mark.rule("dataplane-apis-15.3")
-def test_it_answers_502_from_sigterm_until_it_has_ended(proxy: Proxy) -> None:
+def test_answers_502_from_sigterm_until_it_has_ended(proxy: Proxy) -> None:
     proxy.stop()
     assert 502 == proxy.health()[0]
     proxy.advance(1.0)

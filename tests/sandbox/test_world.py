@@ -159,7 +159,7 @@ def test_a_store_is_removed_only_when_others_can_hold_its_replicas(world: World)
     assert ("Tombstone", 0) == (removed["store"]["state_name"], removed["status"]["region_count"])
 
 
-def test_a_tikv_on_a_new_disk_is_refused_until_its_old_store_is_gone(world: World) -> None:
+def test_a_tikv_on_a_new_disk_is_refused_until_its_old_store_is_removed(world: World) -> None:
     world.client().delete(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-2", NAMESPACE)
     world.client().delete(PODS, "basic-tikv-2", NAMESPACE)
 

@@ -76,12 +76,12 @@ class Place:
 
     @property
     def with_certificate(self) -> Json:
-        """How a kube-scheduler shows who it is."""
+        """The credentials of a kube-scheduler."""
         return {f"{name}File": str(self._directory / f"kube-scheduler.{end}") for name, end in _OF_CLIENTS.items()}
 
     @contextlib.contextmanager
     def kube_scheduler(self, name: str, client: Json) -> Iterator[None]:
-        """A kube-scheduler of that name runs, which asks the extender as a client with such files."""
+        """Run a kube-scheduler of that name, which calls the extender with such client files."""
         config, authority = self._directory / f"{name}.yaml", self._directory / "extender-ca.crt"
         tree = _configuration(self._port, self._control_plane.kubeconfig("scheduler"))
         tree["profiles"][0]["schedulerName"] = name
@@ -204,7 +204,7 @@ def test_a_renewed_certificate_is_shown_without_a_restart(place: Place) -> None:
 
 
 @pytest.mark.rule("scheduler-deployment-2.3")
-def test_room_is_made_only_where_the_pod_may_go(place: Place) -> None:
+def test_makes_room_only_where_the_pod_may_go(place: Place) -> None:
     """PD's third member preempts a pod on the node without a member, although the others have cheaper pods."""
     _add_cluster(place.admin, "full", pd=3)
     for name, value in (("precious", 1000), ("dear", 500), ("cheap", 1)):
@@ -290,7 +290,7 @@ def _created(admin: Client, cluster: Json, namespace: str) -> bool:
 
 
 def test_a_kube_scheduler_without_a_certificate_is_refused(place: Place) -> None:
-    """One with a certificate places the same pods meanwhile."""
+    """A kube-scheduler with a certificate places the same pods meanwhile."""
     _add_cluster(place.admin, "mutual", pd=1)
     place.kill_extender()  # a new process logs the refusal of a host again
     before = len(place.said_by_extender())

@@ -26,7 +26,7 @@ def test_a_pod_that_gets_nodes_has_its_turn(world: ExtenderWorld) -> None:
 
 
 @pytest.mark.rule("scheduler-deployment-2.5")
-def test_other_pods_wait_and_its_own_turn_continues_without_a_write(world: ExtenderWorld) -> None:
+def test_other_pods_wait_and_the_pod_with_the_turn_continues_without_a_write(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     before = world.admin.get(PERSISTENT_VOLUME_CLAIMS, "pd-db-pd-1", NAMESPACE).metadata.resource_version
     assert waits(world, "db-pd-0", "db-pd-1")

@@ -1,1 +1,1 @@
-"""What users of a namespace, data planes and clients cannot do through the operator."""
+"""Attacks by users of a namespace, by data planes and by clients that the operator withstands."""

@@ -21,7 +21,7 @@ import msgspec
 from ports.transport import Request, Response, Transport, TransportError
 
 MARK = "said-by-a-hostile-server"
-"""What no object, event, metric or log shows."""
+"""A text that no object, event, metric or log may show."""
 
 OUTSIDE = ("169.254.169.254", "member-pd-0.member-pd-peer.bystander.svc", "host.example", "127.0.0.1")
 """Hosts outside all clusters; the last one is the canary's listener."""
@@ -45,7 +45,7 @@ class Asked:
 
 
 Mode = Callable[[Asked], Iterable[bytes]]
-"""What comes over the connection, piece by piece; the operator may hang up at any of them."""
+"""The pieces that a server sends; the operator may close the connection at any of them."""
 
 
 def _whole(body: bytes, head: bytes = _HEAD) -> list[bytes]:
@@ -205,13 +205,13 @@ class HostileNetwork:
     """
 
     def __init__(self, honest: Transport, modes: Mapping[str, Mode], honest_pd: Collection[str] = ()) -> None:
-        """In the namespaces of `honest_pd`, PD stays honest, so that the operator comes to ask the others."""
+        """In the namespaces of `honest_pd`, PD stays honest, so that the operator asks the other servers."""
         self.honest = honest
         self.modes = modes
         self.honest_pd = honest_pd
         self.hosts: set[str] = set()
         self.ports: set[int] = set()
-        """On which hostile servers were asked."""
+        """The hostile servers that got a request."""
         self.answered: dict[str, int] = dict.fromkeys(modes, 0)
         self.spoke_sql: dict[str, int] = dict.fromkeys(modes, 0)
         self.ended = threading.Event()
@@ -258,7 +258,7 @@ class HostileNetwork:
         return namespace
 
     def sql_mode(self, namespace: str) -> Mode:
-        """How the SQL port of a hostile TiDB answers."""
+        """The behaviour of the SQL port of a hostile TiDB."""
         return self._sql[namespace]
 
     def asked(self, url: str, honest: bytes) -> Asked:
@@ -289,7 +289,7 @@ class _Proxy(ThreadingHTTPServer):
     network: HostileNetwork
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """The operator hangs up on most of what is said here."""
+        """The operator closes the connection during most of it."""
 
 
 class _Connection(BaseHTTPRequestHandler):
@@ -349,7 +349,7 @@ class _Connection(BaseHTTPRequestHandler):
 
 
 def _honest(transport: Transport, request: Request) -> Response | None:
-    """The sandbox's answer; a read is asked even of a hostile server, whose lies resemble it."""
+    """The sandbox's answer; a hostile server reads it as well, so that its lies resemble it."""
     try:
         return transport.request(replace(request, timeout=20.0))
     except TransportError:

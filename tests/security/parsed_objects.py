@@ -1,8 +1,5 @@
-"""What programs read in the objects of the operator: each text, parsed as its reader parses it.
-
-Two specs that differ in one text must give the same parsed objects but for that text: then it is nowhere more than a
-value, whatever is in it.
-"""
+"""The operator's objects as programs read them: each text is parsed as its reader parses it. Two specs that differ in
+one text must give parsed objects that differ in that text only: then it is always a value, whatever it contains."""
 
 import ast
 import json
@@ -21,7 +18,7 @@ _FORGOTTEN = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "managedFields", "status", "ownerReferences", "controller-uid"}
     | {"batch.kubernetes.io/controller-uid", "image"}
 )
-"""What differs from run to run; and images, whose parts `apis.images` reads."""
+"""Values that differ from run to run, and images, whose parts `apis.images` reads."""
 _DIGEST = re.compile(r"(?<=-)[0-9]{7}\b")
 """Ends the name of a ConfigMap, which depends on its text."""
 _URL = re.compile(
@@ -40,7 +37,7 @@ class Parser:
         self.shell = shell
 
     def parsed(self, tree: object) -> Any:
-        """A tree with what programs make of its texts."""
+        """A tree with its texts parsed as programs parse them."""
         if isinstance(tree, dict):
             words = words_of(tree)
             if runs_shell(words):
@@ -86,7 +83,7 @@ class Parser:
 
 
 def substituted(text: str, variables: Mapping[str, str]) -> str:
-    """A word of a container's command as the kubelet hands it over: `$(NAME)` is replaced, and `$$` is one `$`."""
+    """A word of a container's command as the kubelet passes it: `$(NAME)` is replaced, and `$$` becomes `$`."""
     return _REFERENCE.sub(lambda found: "$" if found[0] == "$$" else variables.get(found[1], found[0]), text)
 
 
@@ -132,5 +129,5 @@ def texts(tree: object) -> list[str]:
 
 
 def has_built(trees: Sequence[Json], mark: str, value: str) -> bool:
-    """Whether a text that the operator has composed holds the mark, rather than only the value itself."""
+    """True if a text that the operator has composed contains the mark, rather than equalling the value."""
     return any(mark in text and text != value for text in texts(trees))

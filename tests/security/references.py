@@ -1,4 +1,4 @@
-"""Two namespaces: of an author, who names objects of the other one, and of their owner, who may consent."""
+"""Two namespaces: one of an author, who names objects of the other one, and one of their owner, who may consent."""
 
 import base64
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ from tests.controllers.tidbmonitor.monitors import CONTAINERS
 
 AUTHOR, OWNER = NAMESPACE, "owner"
 MARK = "OWNERS"
-"""What every secret of the owner begins with; six bytes, so that it shows in base64, too."""
+"""The beginning of every secret of the owner: six bytes, so that it shows in base64, too."""
 TARGET = "vault"
 """The name of everything that the owner has."""
 
@@ -53,7 +53,7 @@ REACHING = (STATEFUL_SETS, JOBS, ROLE_BINDINGS)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One field that can name another namespace: an object with it, and what it names."""
+    """One field that can name another namespace: an object with it, and the named object."""
 
     name: str
     resource: Resource
@@ -87,29 +87,30 @@ class TwoNamespaces(SimpleWorld):
         self.admin.create(resource, head | {"metadata": metadata, "spec": spec}, OWNER)
 
     def permit(self, flag: str) -> None:
-        """Start the operator anew with another value of the flag."""
+        """Restart the operator with another value of the flag."""
         self.use(settings=replace(SETTINGS, references=parse_policy(flag)))
         self.run()
 
     def refer(self, case: Case) -> None:
-        """Have the author create the object of a case."""
+        """Create the object of a case as its author."""
         self.add(annotations=case.annotations, **case.spec)
         self.run(15.0)
 
     def consent(self, case: Case, value: str | None = AUTHOR) -> None:
-        """Have the owner consent, or no longer; no time passes but what the operator takes."""
+        """Give or withdraw the owner's consent; only the operator's work takes time."""
         self.admin.patch(case.target, TARGET, OWNER, {"metadata": {"annotations": {ALLOWED_FROM: value}}})
         # no informer watches ConfigMaps of users
         self.run(1.0 if case.target != CONFIG_MAPS else 40.0)
 
     def said(self) -> str:
-        """All reasons and messages in the status of the author's object, which for a CompactBackup is one."""
+        """All reasons and messages in the status of the author's object; for a CompactBackup, the status is one
+        message."""
         status = self.status()
         said = [f"{each.get('reason')}: {each.get('message')}" for each in status.get("conditions") or ()]
         return "\n".join([*said, str(status.get("message") or "")])
 
     def is_refused(self) -> bool:
-        """Whether the status says that a reference needs consent, or the administrator's permission."""
+        """True if the status says that a reference needs consent, or the administrator's permission."""
         said = self.said()
         return "does not allow references from namespace" in said or "for which no owner can consent" in said
 
@@ -123,7 +124,7 @@ class TwoNamespaces(SimpleWorld):
         return [f"{each.kind} {each.metadata.name}" for each in self.written() if any(m in each.raw for m in marks)]
 
     def reaching(self) -> list[str]:
-        """What of the author's runs or grants rights, by name; Discovery serves its own namespace alone."""
+        """The author's running objects and rights, by name, except Discovery's, which serves its own namespace only."""
         return [name for kind in REACHING for name in self.names(kind) if not name.endswith("-discovery")]
 
     def rights_everywhere(self) -> list[str]:

@@ -50,24 +50,24 @@ def words_of(container: Mapping[str, object]) -> list[str]:
 
 
 def runs_shell(words: Sequence[str]) -> bool:
-    """Whether a command has a shell read one of its arguments."""
+    """True if a command passes one of its arguments to a shell."""
     return len(words) > 2 and words[0].endswith("sh") and words[1] == "-c"
 
 
 def syntax_error(text: str, shell: str) -> str:
-    """What the shell says of a text that it cannot parse; empty when it can."""
+    """The shell's error for a text that it cannot parse; empty if it can."""
     return subprocess.run([shell, "-n"], input=text, capture_output=True, text=True, timeout=20, check=False).stderr
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a text did: the programs that it called, each with its arguments; the canary is one of them."""
+    """The effects of a text: the programs that it called, each with its arguments; the canary is one of them."""
 
     calls: list[list[str]]
 
     @property
     def has_canary_sung(self) -> bool:
-        """Whether something of a spec ran."""
+        """True if a part of a spec was executed."""
         return any(CANARY in call[:1] for call in self.calls)
 
 
@@ -103,7 +103,7 @@ class Room:
         return Ran([call.split("\0")[:-1] for call in calls])
 
     def sings(self, text: str, shell: str) -> bool:
-        """Whether running the text runs the canary."""
+        """True if running the text runs the canary."""
         return self.run(text, shell).has_canary_sung
 
     def _stand_in(self, name: str, also: str) -> None:

@@ -1,4 +1,4 @@
-"""What the operator and `backup-manager` make of a spec: objects, and the command lines of the programs they run."""
+"""The objects of the operator and `backup-manager` for a spec, and the command lines of their programs."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -37,7 +37,7 @@ from simulate.manifests.type_mutants import MutantWorld
 
 _MADE = (STATEFUL_SETS, DEPLOYMENTS, JOBS, CONFIG_MAPS)
 _SECONDS = 3.0
-"""In which the operator makes the objects of a new one."""
+"""Seconds in which the operator creates the objects of a new one."""
 
 _MODELS: Mapping[Resource, type[TidbCluster] | type[DMCluster]] = {TIDB_CLUSTERS: TidbCluster, DM_CLUSTERS: DMCluster}
 

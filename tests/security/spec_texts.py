@@ -23,10 +23,8 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A text in a spec: where it is, and whether the key is meant rather than the value.
-
-    `way` are the steps; those that the rich spec lacks are made.
-    """
+    """A text in a spec: its place, and whether the key is meant rather than the value. `way` has the steps; missing
+    ones are created."""
 
     kind: Resource
     way: Path
@@ -131,7 +129,7 @@ def _in_tree(kind: Resource, tree: object, way: Path = ()) -> Iterator[Place]:
 
 
 def _inner(holder: Any, step: str | int, after: str | int) -> Any:
-    """What is below a step, made where it is absent."""
+    """The value below a step, created if absent."""
     there = _item(holder, step)
     if isinstance(there, dict | list):
         return there

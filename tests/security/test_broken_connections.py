@@ -1,4 +1,4 @@
-"""A client that goes away in the middle of anything is one debug line of a server, and no traceback."""
+"""A client that disconnects at any point costs a server one debug line, and no traceback."""
 
 import contextlib
 import re
@@ -40,7 +40,7 @@ _STARTS = {
     "between answers": b"GET /large HTTP/1.1\r\nhost: x\r\n\r\nGET /large HTTP/1.1\r\n",
 }
 _HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
-"""How a TLS handshake begins."""
+"""The beginning of a TLS handshake."""
 
 _HANDSHAKES = {"at once": b"", "in the handshake": _HELLO, "without TLS": b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"}
 

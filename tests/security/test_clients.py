@@ -1,4 +1,4 @@
-"""What clients without any right may cost the servers, each in a process of its own (docs/security.md, servers)."""
+"""The cost of clients without rights for the servers, each in a separate process (docs/security.md, servers)."""
 
 import contextlib
 import socket
@@ -45,7 +45,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """What the processes ask about pods and nodes."""
+    """The processes' requests for pods and nodes."""
     with worlds.sandbox(tmp_path_factory.mktemp("clients")) as found:
         yield found
 
@@ -108,7 +108,7 @@ _BODIES: dict[str, Callable[[], bytes]] = {
 
 
 def _ask_all(port: int, body: bytes) -> list[int]:
-    """What eight clients are answered who send the same at the same time; 0 for one that is hung up on."""
+    """The answers to eight clients that send the same at the same time; 0 for a closed connection."""
     with ThreadPoolExecutor(_CLIENTS) as clients:
         return list(clients.map(lambda _: _ask(port, body), range(_CLIENTS)))
 

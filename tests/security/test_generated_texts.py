@@ -1,4 +1,4 @@
-"""Whatever text a spec holds, programs read it as that text: nothing runs, and nothing is added to what they read.
+"""Programs read every text of a spec as that text: nothing runs, and their input has no additions.
 
 Each text of a spec of each kind is replaced by texts that mean something in a shell, in TOML, YAML, SQL or a URL. The
 objects, parsed as their readers parse them, differ from the objects of a harmless text only in that text.
@@ -34,7 +34,7 @@ _OF_SQL = ("' OR 1=1 -- ", "\\'; DROP TABLE t; #", "%s %% %(a)s", "`; --", "\u02
 _OF_URLS = ("?a=b&c=d#e", "%2e%2e%2f", "@evil.example:1/", "#", "&acl=public", "+", "\r\nX: y", ";a=b", "%")
 _TEXTS = tuple(f"q7{meta}7q" for meta in (*_OF_SHELLS, *_OF_CONFIGURATION, *_OF_SQL, *_OF_URLS))
 _OPTIONS = ("-q7x7q", "--q7x7q", "--q7=x7q")
-"""Texts that would be options, were they words of their own."""
+"""Texts that would be options if they were separate words."""
 
 _WORDS = frozenset(
     {
@@ -42,17 +42,17 @@ _WORDS = frozenset(
         Place(TIDB_MONITORS, ("prometheus", "config", "commandOptions", 0)),
     }
 )
-"""Where white space separates words and `$NAME` is a variable, as in v1.6 (docs/security.md)."""
+"""Fields in which white space separates words and `$NAME` is a variable, as in v1.6 (docs/security.md)."""
 
 _URL_FIELDS = frozenset({"endpoint", "url", "proxyUrl", "pdAddresses", "kubePrometheusURL", "alertmanagerURL"})
-"""Fields that are URLs as a whole: what has a meaning there is the user's."""
+"""Fields that are whole URLs: the user may use their syntax."""
 
 _URL_FIELDS = frozenset({"endpoint", "url", "proxyUrl", "pdAddresses", "kubePrometheusURL", "alertmanagerURL"})
-"""Fields that are URLs as a whole: what has a meaning there is the user's."""
+"""Fields that are whole URLs: the user may use their syntax."""
 
 _ALL = os.environ.get("GENERATED_TEXTS") == "all"
 _EVERY_PLACE, _EVERY_TEXT = (1, 1) if _ALL else (13, 23)
-"""Every so many places are tried, each with every so many texts."""
+"""One in this many places is tried, each with one in this many texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def test_places_are_found_in_specs_and_in_definitions() -> None:
     assert Place(TIDB_MONITORS, ("thanos", "routePrefix")) in found
 
 
-def test_a_value_without_quotes_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_detects_a_value_without_quotes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     case = _Case(Place(TIDB_CLUSTERS, ("tikv", "dataSubDir")), f"q7$({CANARY})7q", behind=True)
     parsers = [Parser(Room(tmp_path), "dash")]
     assert [] == list(_problems(case, parsers))
@@ -92,7 +92,7 @@ def test_programs_read_texts_of_specs_as_they_are(kind: Resource, tmp_path: Path
 
 
 def _cases(kind: Resource) -> Iterator[_Case]:
-    """Texts at places whose text the operator puts into texts of its own."""
+    """Texts at places whose text the operator embeds in others."""
     for number, place in enumerate(places(kind)[::_EVERY_PLACE]):
         for behind in (True, False):
             spec = place.spec_with(_HARMLESS, behind=behind)
@@ -106,7 +106,7 @@ def _cases(kind: Resource) -> Iterator[_Case]:
 
 
 def _means_more(place: Place, text: str) -> bool:
-    """Whether a text is more than a value there: words, a variable, a directory below the bucket, a part of a URL."""
+    """True if a text is more than a value there: words, a variable, a directory below the bucket, a part of a URL."""
     if place in _WORDS:
         return len(text.split()) > 1 or "$(POD" in text or "$(NAME" in text or "$POD" in text
     if _URL_FIELDS.isdisjoint(place.way):
@@ -115,7 +115,7 @@ def _means_more(place: Place, text: str) -> bool:
 
 
 def _problems(case: _Case, parsers: Sequence[Parser]) -> Iterator[str]:
-    """What programs read differently from the harmless text; nothing of a spec that is refused."""
+    """The differences between the parsed text and the harmless one; nothing for a refused spec."""
     kind = case.place.kind
     made = objects_of(kind, case.place.spec_with(case.text, behind=case.behind))
     calm = objects_of(kind, case.place.spec_with(_HARMLESS, behind=case.behind))

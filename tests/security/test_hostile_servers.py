@@ -60,7 +60,7 @@ _DM: Json = {
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of an operator and of the world while servers were hostile."""
+    """The observations of an operator and of the world while servers were hostile."""
 
     is_alive: bool
     peak: int
@@ -80,7 +80,7 @@ def _no_thread_left_behind() -> None:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
-    """One operator with a cluster for each way to be hostile, and a calm one."""
+    """One operator with a cluster for each kind of hostility, and an honest one."""
     directory = tmp_path_factory.mktemp("hostile")
     with worlds.sandbox(directory, timings=QUICK) as place:
         modes = {name: MODES[name] for name in MODES} | {f"behind-{name}": MODES[name] for name in _HONEST_PD}
@@ -108,7 +108,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             )
 
 
-def test_each_hostile_server_was_asked(seen: Seen) -> None:
+def test_each_hostile_server_got_a_request(seen: Seen) -> None:
     assert {2379, 8261, 10080, 20180} <= seen.network.ports
     assert 16 <= len(MODES)
     assert [] == [name for name, count in seen.network.answered.items() if count < 4]
@@ -122,7 +122,7 @@ def test_the_operator_survives_with_256_MiB(seen: Seen) -> None:
 
 
 @pytest.mark.rule("R31")
-def test_another_cluster_does_not_wait(seen: Seen) -> None:
+def test_other_clusters_do_not_wait(seen: Seen) -> None:
     assert statistics.median(seen.waits) < 2.0
     # the first ones, while no key is known to be slow yet: five workers alone took 7.5 s
     assert max(seen.waits) < 4.0
@@ -134,7 +134,7 @@ def test_nothing_outside_of_the_clusters_is_called(seen: Seen) -> None:
     assert [] == outside
 
 
-def test_nothing_that_a_hostile_server_says_is_shown(seen: Seen) -> None:
+def test_no_words_of_a_hostile_server_are_shown(seen: Seen) -> None:
     assert [] == [name for name, text in seen.texts.items() if MARK in text]
     assert [] == [name for name, text in seen.texts.items() if "\x1b" in text or "\\u001b" in text or "\u202e" in text]
 
@@ -148,7 +148,7 @@ def _forget_honest_proxy(kubeconfig: Path) -> None:
 
 
 def _bring_up(client: Client, network: HostileNetwork) -> None:
-    """A cluster in each namespace, all of which are Ready."""
+    """A Ready cluster in each namespace."""
     for namespace in (_CALM, *network.modes):
         client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         tree = CLUSTERS["tiny"]() | {"metadata": {"name": "t"}}

@@ -1,4 +1,4 @@
-"""What a spec leaves out is reported or does not matter; it is never an internal error."""
+"""A missing part of a spec is reported or does not matter; it is never an internal error."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -21,7 +21,7 @@ def test_every_field_that_names_something_has_one_row() -> None:
     assert {} == {field: len(found) for field, found in rows.items() if len(found) != 1}
 
 
-def test_no_row_speaks_of_a_field_that_is_gone() -> None:
+def test_no_row_is_about_a_missing_field() -> None:
     def is_known(row: ReferenceField, path: str) -> bool:
         one = replace(row, paths=(path,))
         return path.startswith("metadata.") or any(one.covers(*field) for field in fields)

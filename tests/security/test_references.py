@@ -53,7 +53,7 @@ def of_each(*cases: Case) -> pytest.MarkDecorator:
 
 
 @of_each(*COPYING, *JOBS_OF, *JOINING)
-def test_nothing_is_shown_without_consent(world: TwoNamespaces, case: Case) -> None:
+def test_shows_nothing_without_consent(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
     assert [] == world.leaks()
     assert [] == world.reaching()
@@ -105,8 +105,8 @@ def test_a_flag_for_other_namespaces_permits_nothing(world: TwoNamespaces, case:
 
 
 @of_each(*MONITORS)
-def test_what_runs_when_consent_becomes_needed_runs_on_and_is_read_no_more(world: TwoNamespaces, case: Case) -> None:
-    """As after v1.6, which asks for no consent: all that a monitor has stays."""
+def test_running_objects_continue_without_consent_and_are_read_no_more(world: TwoNamespaces, case: Case) -> None:
+    """As after v1.6, which requires no consent: everything that a monitor has stays."""
     world.permit("allow")
     world.refer(case)
     before = [each.raw for each in world.written() if each.kind in ("Secret", "ConfigMap", "StatefulSet")]
@@ -191,7 +191,9 @@ def test_a_monitor_of_v16_keeps_its_clusters_of_other_namespaces_through_edits(w
 
 
 @of_each(*MONITORS[:2])
-def test_a_certificate_goes_with_the_consent_whatever_else_the_author_lacks(world: TwoNamespaces, case: Case) -> None:
+def test_a_certificate_is_deleted_with_the_consent_even_if_the_author_lacks_more(
+    world: TwoNamespaces, case: Case
+) -> None:
     world.refer(case)
     world.consent(case)
     assert [] != world.leaks()
@@ -238,7 +240,7 @@ def test_a_dashboard_that_runs_when_consent_becomes_needed_runs_on(world: TwoNam
 
 
 @of_each(*DASHBOARDS)
-def test_a_dashboard_of_a_cluster_that_withdraws_its_consent_goes(world: TwoNamespaces, case: Case) -> None:
+def test_a_dashboard_of_a_cluster_that_withdraws_its_consent_is_deleted(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
     world.consent(case)
     assert 1 == len(world.reaching())
@@ -248,7 +250,7 @@ def test_a_dashboard_of_a_cluster_that_withdraws_its_consent_goes(world: TwoName
 
 
 @of_each(*DASHBOARDS)
-def test_a_certificate_goes_with_the_reference(world: TwoNamespaces, case: Case) -> None:
+def test_a_certificate_is_deleted_with_its_reference(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
     world.consent(case)
     assert [] != world.leaks()
@@ -282,7 +284,7 @@ def test_a_certificate_of_v16_goes_with_the_reference(world: TwoNamespaces, case
 
 @of_each(*JOBS_OF)
 def test_a_job_for_another_namespace_waits_for_consent_alone(world: TwoNamespaces, case: Case) -> None:
-    """What it waits for next is the cluster itself, which is not Ready here; a CompactBackup needs no more."""
+    """The next wait is for the cluster itself, which is not Ready here; a CompactBackup needs nothing more."""
     world.refer(case)
     world.consent(case)
     world.run(15.0)
@@ -300,7 +302,7 @@ def test_a_cluster_joins_another_one_by_consent(world: TwoNamespaces, case: Case
 
 
 @of_each(*JOINING)
-def test_a_cluster_that_has_joined_is_left_alone_when_the_consent_goes(world: TwoNamespaces, case: Case) -> None:
+def test_a_joined_cluster_is_left_alone_when_the_consent_is_withdrawn(world: TwoNamespaces, case: Case) -> None:
     """A database is not stopped by an annotation; nothing of it is changed until there is consent again."""
     world.permit("allow")
     world.refer(case)
@@ -327,7 +329,7 @@ def test_a_domain_is_no_way_around_the_consent_of_a_cluster_that_is_here(world: 
 
 
 @of_each(SCHEDULE)
-def test_what_a_schedule_makes_needs_consent_too(world: TwoNamespaces, case: Case) -> None:
+def test_objects_of_a_schedule_need_consent_too(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
     world.run(70.0)
     (made, *_) = world.admin.list_page(BACKUPS, AUTHOR).items
@@ -338,7 +340,7 @@ def test_what_a_schedule_makes_needs_consent_too(world: TwoNamespaces, case: Cas
 
 @pytest.mark.parametrize("ends", [True, False], ids=["a process ends", "an answer is lost"])
 @pytest.mark.parametrize("case", [MONITORS[0], MONITORS[2], *DASHBOARDS], ids=lambda case: f"{case.resource.kind}")
-def test_a_consent_that_goes_takes_all_with_it_whatever_happens_to_a_write(case: Case, ends: bool) -> None:
+def test_a_withdrawn_consent_removes_everything_whatever_happens_to_a_write(case: Case, ends: bool) -> None:
     def make() -> SimpleWorld:
         world = TwoNamespaces(case.resource)
         world.add_cluster("own")

@@ -74,7 +74,7 @@ def test_options_of_prometheus_still_refer_to_its_pod() -> None:
 
 
 def _texts(patch: Json, component: str) -> set[str]:
-    """What a shell reads of the objects of a cluster with every component, one of which is changed."""
+    """The texts that shells read of a cluster with every component, one of which is changed."""
     spec = rich_spec(TIDB_CLUSTERS)
     spec[component] |= patch
     return set(shell_texts([*objects_of(TIDB_CLUSTERS, spec).values()]))

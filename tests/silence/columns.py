@@ -1,4 +1,4 @@
-"""What is silent, slow or old while the operator decides: the columns of the table in docs/rules/silence.md."""
+"""The silent, slow or outdated parts while the operator decides: the columns of the table in docs/rules/silence.md."""
 
 from enum import Enum
 

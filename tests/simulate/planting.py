@@ -25,14 +25,14 @@ def short(name: str, seconds: float = 60.0) -> Plan:
 
 
 def broken(plan: Plan, plant: Plant) -> RunOutcome:
-    """What comes of a plan when a defect is planted once its world is ready."""
+    """The result of a plan when a defect is planted once its world is ready."""
     engine = prepare(plan)
     plant()
     return run(engine, plan)
 
 
 def rules(plan: Plan, plant: Plant) -> set[str]:
-    """The ids of what is reported then."""
+    """The ids of the reported violations."""
     return {violation.rule for violation in broken(plan, plant).violations}
 
 

@@ -1,4 +1,4 @@
-"""What stands in for the informers shows what a watch would, or what a fault lets through."""
+"""The substitute for the informers shows the same as a watch, or less during a fault."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class _Watched:
         self.notified: list[str] = []
 
     def cache(self, at: int | None = None) -> Cache:
-        """One whose handler notes what it gets."""
+        """An informer whose handler records its notifications."""
         cache = Cache(self.server, CONFIG_MAPS, everything, at)
         cache.add_event_handler(
             ResourceEventHandlerFuncs(

@@ -12,9 +12,9 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[2]
 _SEEDS = 2
 _EVERY_PLAN = 82
-"""Of the plans that once failed: 2."""
+"""The share of plans that once failed: every second one."""
 _EVERY = 960
-"""Of the plans of these workloads each so manieth one is run."""
+"""The share of plans of these workloads that run: one in this many."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
 _WORKLOADS = ("bring-up-tiny", "tidb-config")
 """Each has to be run as it is before anything can be compared with it."""

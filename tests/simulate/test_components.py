@@ -1,4 +1,4 @@
-"""What the judge takes from the table of components; a wrong fact there would deceive operator and judge alike."""
+"""The judge's facts from the table of components; a wrong fact there would deceive operator and judge alike."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Plans in which something else happens beside a mistake."""
+"""Plans with a second event during a mistake."""
 
 from simulate.families.crossed_mistakes import FAMILY
 
@@ -9,7 +9,7 @@ def test_each_seed_is_a_distinct_reproducible_plan() -> None:
     assert plans[17] == FAMILY.plan("17")
 
 
-def test_the_user_corrects_a_mistake_with_time_left_to_heal() -> None:
+def test_the_user_corrects_a_mistake_with_time_left_to_recover() -> None:
     for plan in FAMILY.plans():
         *_, wrong, right = plan.edits
         assert wrong.spec != right.spec

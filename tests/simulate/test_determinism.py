@@ -1,4 +1,4 @@
-"""One seed, one run: in this process, in others, and whatever the hash seed is, also where threads take turns."""
+"""One seed gives one run: in this process, in others, with any hash seed, and with interleaved threads."""
 
 import os
 import re

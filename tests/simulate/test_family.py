@@ -1,4 +1,4 @@
-"""Families of plans: which plans they have, which names these go by, and what is said of other names."""
+"""Families of plans: their plans, the names of plans, and errors for other names."""
 
 from collections.abc import Iterator
 

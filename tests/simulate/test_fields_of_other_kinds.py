@@ -45,7 +45,7 @@ MADE = (
 )
 ONE_OF_EACH: Json = {"master": {"replicas": 1}, "worker": {"replicas": 1}}
 SECONDS: Mapping[Resource, float] = {DM_CLUSTERS: 14.0}
-"""In which an object is Ready; three for all others."""
+"""Resyncs until an object is Ready; three for all others."""
 
 OTHER_VALUES: Mapping[str, object] = {
     "configUpdateStrategy": "InPlace",
@@ -61,7 +61,7 @@ NEEDS: Mapping[str, Json] = {
     "TidbNGMonitoring.version": {"ngMonitoring": {"version": None}},
     "TidbMonitor.prometheus.config.configMapRef.namespace": {"prometheus": {"config": {"configMapRef": {"name": "a"}}}},
 }
-"""What else a spec says for a field to mean something."""
+"""Further settings that give a field a meaning."""
 
 AT_RUN_TIME = {
     "DMCluster.enablePVReclaim": "claims that a scale-in left behind are deleted",
@@ -71,7 +71,7 @@ AT_RUN_TIME = {
     "DMCluster.worker.failover.recoverByUID": "substitutes of that failover go",
     "TidbInitializer.tlsClientSecretName": "which certificate a cluster with TLS is shown",
 }
-"""What shows beside a loss, a scale-in or TLS of the cluster alone; each has tests of its own."""
+"""Fields that show only with a loss, a scale-in or TLS of the cluster; each has other tests."""
 
 
 def base(resource: Resource) -> Json:
@@ -81,12 +81,12 @@ def base(resource: Resource) -> Json:
 
 @cache
 def world() -> MutantWorld:
-    """One world for all: objects come and go."""
+    """One world for all tests, with changing objects."""
     return MutantWorld(1)
 
 
 def outcome(resource: Resource, spec: Json) -> str:
-    """What comes of a spec, as text, without what differs each time."""
+    """The result of a spec as text, without values that differ each time."""
     found = world().outcome_of(resource, spec, MADE, SECONDS.get(resource, 3.0))
     if isinstance(found, str):
         return found

@@ -1,4 +1,4 @@
-"""What others do, as plans: which fields there are, whose they are, and which pods go with them."""
+"""Foreign edits as plans: their fields, the owners of the fields, and the affected pods."""
 
 from collections.abc import Mapping
 

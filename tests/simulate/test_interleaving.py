@@ -1,4 +1,4 @@
-"""Actors take turns: one runs at a time, who comes next is drawn from a seed, and no thread is left."""
+"""Actors take turns: one runs at a time, the seed decides which is next, and no thread remains."""
 
 import threading
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class _Driver:
         self.log: list[str] = []
 
     def add(self, name: str, points: int) -> None:
-        """An actor with one step, in which it comes to some scheduling points."""
+        """An actor with one step that has some scheduling points."""
         steps = iter([points])
 
         def step() -> bool:

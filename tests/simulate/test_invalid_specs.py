@@ -10,7 +10,7 @@ def test_each_seed_is_a_distinct_reproducible_plan() -> None:
     assert plans[17] == FAMILY.plan("17")
 
 
-def test_the_user_corrects_the_spec_with_time_left_to_heal() -> None:
+def test_the_user_corrects_the_spec_with_time_left_to_recover() -> None:
     for plan in FAMILY.plans():
         *_, wrong, right = plan.edits
         assert 200.0 == (right.at or 0.0) - (wrong.at or 0.0)

@@ -1,4 +1,4 @@
-"""The family *midway*: which plans there are, and what is lost when."""
+"""The family *midway*: its plans, and the moments of their losses."""
 
 import pytest
 

@@ -16,7 +16,7 @@ def test_there_are_5812_plans_and_each_is_found_by_its_name() -> None:
         assert plan == generated(plan.name)
 
 
-def test_each_loss_ends_after_the_seconds_in_the_plans_name() -> None:
+def test_each_loss_ends_after_the_seconds_in_its_plans_name() -> None:
     for plan in _PLANS:
         losses = [fault.seconds for fault in plan.faults if isinstance(fault, World)]
         assert {float(plan.name.rpartition("+")[2])} == set(losses)

@@ -36,7 +36,7 @@ def test_the_sample_becomes_ready_and_binary_content_is_refused() -> None:
     assert "refused" == judge_content(b"\x7fELF\xff").outcome
 
 
-def test_a_waiting_cluster_says_what_it_waits_for() -> None:
+def test_a_waiting_cluster_names_the_reason() -> None:
     verdict = judge_content((SAMPLES / "basic.yaml").read_bytes().replace(b"v8.5.2", b"v0.0.0-none"))
     assert "waits" == verdict.outcome
     assert "ImagePullBackOff" in verdict.told

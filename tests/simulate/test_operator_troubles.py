@@ -1,4 +1,4 @@
-"""The family *operator*: which plans there are, and what they break."""
+"""The family *operator*: its plans, and their faults."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What oracles and lasting invariants are measured against."""
+"""The references of oracles and lasting invariants."""
 
 import re
 

@@ -25,7 +25,7 @@ def unknown(tree: Json, schema: Json, path: str = "") -> list[str]:
 
 
 def test_each_seed_is_a_reproducible_plan_and_few_are_alike() -> None:
-    """Some only make one and watch it come up."""
+    """Some only create an object and wait until it is Ready."""
     plans = list(FAMILY.plans())
     assert 0.9 < len({str((plan.edits, plan.faults)) for plan in plans}) / len(plans)
     assert plans[17] == FAMILY.plan("17")

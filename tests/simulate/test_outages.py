@@ -24,7 +24,7 @@ def test_finds_each_plan_by_its_name() -> None:
 @pytest.mark.parametrize(
     "component", ["pd", "tikv", "tidb", "tiflash", "ticdc", "tiproxy", "pump", "dm-master", "dm-worker"]
 )
-def test_each_component_loses_one_pod_and_all_pods_in_every_way_of_not_running(component: str) -> None:
+def test_each_component_loses_one_pod_or_all_pods_in_every_way_of_not_running(component: str) -> None:
     own = f"outage/{component}."
     ways = {each.name.removeprefix(own) for each in _PLANS if each.name.startswith(own)}
     not_running = ("pending", "crashing", "deleted", "lost-node", "disk-full")
@@ -59,12 +59,12 @@ def test_the_shipped_alerts_fire_within_a_minute_and_end_with_the_outage() -> No
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_shipped_alerts_agree_with_the_conditions_for_a_sample_of_outages() -> None:
-    """`make simulate` evaluates them for all plans."""
+    """`make simulate` evaluates the alerts for all plans."""
     assert {} == misalerted(plan.name for plan in _PLANS[::9])
 
 
 def misalerted(names: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """What promtool finds against the alerts on the outages of plans, in which nothing else is wrong."""
+    """The alerts that promtool evaluates on the outages of plans, in which nothing else is wrong."""
     required("promtool")
     outcomes = [run(prepare(plan), plan) for plan in map(generated, names)]
     assert [] == [each.violations for each in outcomes if each.violations]

@@ -1,4 +1,4 @@
-"""Plans as YAML files: what they say, and what is said of one that is none."""
+"""Plans as YAML files: their contents, and the errors for invalid ones."""
 
 import pytest
 

@@ -226,7 +226,9 @@ def _at_once(removal: PodRemoval) -> Evidence:
 
 
 @pytest.mark.rule("I7", "R01")
-def test_reports_a_second_cluster_beside_the_volumes_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_second_cluster_that_bootstraps_although_the_volumes_of_the_first_exist(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lost = [
         World(at=1, verb="disk_lost", arguments={"namespace": "default", "claim": f"pd-basic-pd-{ordinal}"})
         for ordinal in range(3)

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
 def found(name: str, plant: Plant) -> set[str]:
-    """What is reported of a plan when the operator has a defect, and what by comparison with a run without others."""
+    """The violations of a plan when the operator has a defect, also by comparison with a run without foreign edits."""
     plan = FAMILY.plan(name)
     honest = reference([broken(plan.without_faults(), lambda: None)])
     outcome = broken(plan, plant)

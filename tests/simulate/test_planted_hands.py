@@ -63,7 +63,7 @@ def test_reports_a_template_restored_under_a_partition_that_rolls_it_out(
 
 
 def another_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TiKV's pods as a later version may make them."""
+    """TiKV's pods as a later version may create them."""
 
     def stateful_set(tc: TidbCluster, config_map: str) -> Json:
         made = TIKV.stateful_set(tc, config_map)

@@ -128,7 +128,7 @@ def test_reports_a_rejoined_member_that_is_never_removed(monkeypatch: pytest.Mon
     plan = load(_PLANS / "F29-a-pd-joins-once-more-while-it-is-scaled-in.yaml")
 
     def let_join() -> None:
-        """As Discovery of v1.6 does."""
+        """Discovery with v1.6's behaviour."""
         monkeypatch.setattr(discovery.service, "leaving", lambda *_: "")
         monkeypatch.setattr(member.pd.scaling, "may_join", lambda *_: None)
 

@@ -1,4 +1,4 @@
-"""The checks can fail: what is forgotten, left behind, done too early or too often is found, too."""
+"""The checks can fail: they notice work that is forgotten, incomplete, too early or too frequent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

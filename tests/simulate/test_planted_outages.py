@@ -1,4 +1,4 @@
-"""The checks can fail: surfaces that show an outage as if nothing had happened, each with a defect of its own."""
+"""The checks can fail: reports that hide an outage, each with its own defect."""
 
 from collections.abc import Callable
 from pathlib import Path

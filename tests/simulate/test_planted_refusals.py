@@ -1,4 +1,4 @@
-"""The judge notices what is not looked after while an edit is refused: one defect in each test."""
+"""The judge notices pods that the operator neglects while an edit is refused: one defect in each test."""
 
 from collections.abc import Callable
 

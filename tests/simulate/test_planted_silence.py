@@ -31,7 +31,7 @@ def _as_if_heard(_: ClusterContext, __: str, pod: Object) -> Activity:
 
 @pytest.mark.rule("I9")
 def test_reports_a_voting_pd_deleted_while_pd_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    # a roll comes to the highest ordinal first
+    # a roll reaches the highest ordinal first
     lost, cut_off, *others = load(_PLAN).faults
     swapped = (_at(lost, "default/basic-pd-0"), _at(cut_off, "default/basic-pd-1"), *others)
     plan = msgspec.structs.replace(load(_PLAN), faults=swapped, budget=400.0)

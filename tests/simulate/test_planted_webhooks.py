@@ -1,4 +1,4 @@
-"""What admission webhooks make of a write is fought, or taken for a wish of the user."""
+"""The judge notices if the operator undoes changes by admission webhooks, or takes them for the user's."""
 
 import pytest
 

@@ -22,7 +22,7 @@ def _delete(path: str) -> Call:
 
 
 class _Denying:
-    """The second write is denied, and what is like it, for a minute."""
+    """The second write and similar ones are denied for a minute."""
 
     def __init__(self, denied: Call) -> None:
         self.clock = FakeClock()

@@ -1,4 +1,4 @@
-"""R13: the simulator reports an operator that does not wait when it is asked to, and one that hammers."""
+"""R13: the simulator reports an operator that ignores a Retry-After, and one that sends too many requests."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from simulate.engine.request_faults import RequestRules
 
 
 class _Watched:
-    """RequestRules, a clock, and what was reported."""
+    """RequestRules, a clock, and the reports."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -17,7 +17,7 @@ class _Watched:
         self.rules = RequestRules(self.clock, self.reported.append)
 
     def fail(self, tries: int, pause: float) -> None:
-        """Syncs that fail, one after another."""
+        """A sequence of syncs that fail."""
         for _ in range(tries):
             self.rules.synced("operator", "default/basic", True)
             self.clock.step(pause)

@@ -46,7 +46,7 @@ def test_each_request_needs_the_right_of_its_verb_and_resource(method: str, path
 
 
 def test_every_resource_that_may_be_changed_may_be_read() -> None:
-    """Who only observes reads what a write would change (kube/dry_run.py)."""
+    """An observer reads the objects that a write would change (kube/dry_run.py)."""
     rights = {each for each in granted() if each.verb in ("patch", "delete") and "/" not in each.resource}
     unread = {each.resource for each in rights if Right("get", each.group, each.resource) not in granted()}
     assert {"events"} == unread

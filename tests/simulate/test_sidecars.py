@@ -1,4 +1,4 @@
-"""The family *sidecars*: which plans there are, and what they keep from starting."""
+"""The family *sidecars*: its plans, and the containers that they keep from starting."""
 
 import pytest
 

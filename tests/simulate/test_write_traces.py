@@ -38,7 +38,7 @@ def test_versions_times_and_ids_make_no_difference() -> None:
     assert one == other
 
 
-def test_another_object_of_the_same_name_makes_a_difference() -> None:
+def test_a_recreated_object_of_the_same_name_differs() -> None:
     time = "2026-01-01T00:00:00Z"
 
     assert written(patch(_ONE, "7", time), patch(_ONE, "8", time)) != written(

@@ -1,4 +1,4 @@
-"""How many findings each file may have: numbers that only fall (allowed.txt).
+"""The number of findings that each file may have, which only falls (allowed.txt).
 
 The file has one line `NUMBER PATH` for each file that the style has not reached yet. All other files have no finding.
 Git merges it by union, so a path may have two lines; the smaller number holds.

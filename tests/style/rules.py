@@ -1,4 +1,4 @@
-"""What the style forbids (docs/style.md), as findings in texts."""
+"""The rules of the style (docs/style.md), as findings in texts."""
 
 import ast
 import re
@@ -127,7 +127,7 @@ def _rooms() -> frozenset[str]:
 
 @cache
 def _exists(name: str) -> bool:
-    """Whether a dotted name is a module, or a definition in one; attributes of instances count as known."""
+    """True if a dotted name is a module, or a definition in one; attributes of instances count as known."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         base = ROOT.joinpath(*parts[:length])

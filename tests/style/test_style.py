@@ -1,4 +1,4 @@
-"""The linter of prose: what it finds, what it leaves alone, and that its numbers only fall."""
+"""The linter of prose: its findings, its exceptions, and its numbers, which only fall."""
 
 import re
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_a_moved_file_keeps_its_number() -> None:
     assert {"there/a.py": 3} == ratchet.moved({"here/a.py": 3}, frozenset({"there/a.py", "b.py"}))
 
 
-def test_the_smaller_number_holds_where_git_kept_both(tmp_path: Path) -> None:
+def test_the_smaller_number_holds_if_git_kept_both(tmp_path: Path) -> None:
     file = tmp_path / "allowed.txt"
     file.write_text("3 a.py\n2 a.py\n1 b.py\n", encoding="utf-8")
     assert {"a.py": 2, "b.py": 1} == ratchet.read(file)

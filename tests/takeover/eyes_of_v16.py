@@ -1,6 +1,8 @@
-"""What TiDB Operator v1.6 would write if it came back: its own comparisons (objects.md 2.3, 6.5, 11.3 to 11.5).
+"""The writes that TiDB Operator v1.6 would make if it returned, by its own comparisons (objects.md 2.3, 6.5, 11.3 to
+11.5).
 
-It compares what it wants with what it noted in `pingcap.com/last-applied-configuration`, hardly ever with what lives.
+It compares its desired objects with its record in `pingcap.com/last-applied-configuration`, hardly ever with the live
+objects.
 """
 
 import json
@@ -15,7 +17,8 @@ _EXACT = ("pd", "tso", "scheduling", "tikv", "tiflash", "tiproxy", "tidb")
 
 
 def would_change(before: Json, now: Json) -> list[str]:
-    """What v1.6, which left `before`, would write to the object as it is now: `field` of its spec, metadata or data.
+    """The changes that v1.6, which left `before`, would write to the object as it is now: `field` of its spec, metadata
+    or data.
 
     `restarts` is among them if that would restart pods.
     """

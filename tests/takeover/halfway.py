@@ -1,4 +1,4 @@
-"""A cluster in which v1.6 was stopped in the middle of its work, as it is left then (lifecycle.md 7 to 14).
+"""A cluster as v1.6 leaves it when it is stopped in the middle of its work (lifecycle.md 7 to 14).
 
 The objects are those that v1.6 makes (`tests/member/test_recordings.py` compares), in its manner.
 """
@@ -53,20 +53,20 @@ class Halfway:
         self.admin = self.world.admin
         self.set_status(_told_by_an_observer(self.world))
 
-    # What v1.6 had written
+    # v1.6's records
 
     def set_status(self, status: Json) -> None:
         """Merge into the status."""
         self.admin.patch(TIDB_CLUSTERS, NAME, NAMESPACE, {"status": status})
 
     def update(self, component: str, edit: Callable[[Json], object]) -> None:
-        """Update a StatefulSet as v1.6 does: the record is the spec that comes of it (objects.md 11.5)."""
+        """Update a StatefulSet as v1.6 does: the record is the resulting spec (objects.md 11.5)."""
         body = self._edited(component, edit)
         body["metadata"]["annotations"] |= {OWNER_GENERATION: "2"}
         self.admin.replace(STATEFUL_SETS, body["metadata"]["name"], NAMESPACE, body)
 
     def note_as_v10(self, component: str, *, is_recorded: bool) -> None:
-        """Note in the pod template, too, what it holds, as TiDB Operator v1.0 did, and have the pods run so.
+        """Record the contents in the pod template, too, as TiDB Operator v1.0 did, with pods that run it.
 
         `is_recorded`: a later version has written the StatefulSet since (objects.md 11.5).
         """
@@ -90,7 +90,7 @@ class Halfway:
         self.world.world.run_until_settled()
 
     def remake(self, component: str, edit: Callable[[Json], object]) -> None:
-        """Delete a StatefulSet around its pods, and make it anew, as v1.6 does (lifecycle.md 10.4)."""
+        """Delete a StatefulSet around its pods, and recreate it, as v1.6 does (lifecycle.md 10.4)."""
         body = self._edited(component, edit)
         meta = {key: body["metadata"][key] for key in ("name", "labels", "annotations", "ownerReferences")}
         self.admin.delete(STATEFUL_SETS, meta["name"], NAMESPACE, propagation="Orphan")
@@ -125,7 +125,7 @@ class Halfway:
         return self.world.world.data_plane_transport().request(Request(method, url, {}, text)).body
 
     def evict(self, store: str) -> None:
-        """Have PD move the leaders off a store."""
+        """Let PD move the leaders off a store."""
         self.ask_pd("POST", "schedulers", {"name": EVICT, "store_id": int(store)})
 
     # existing objects
@@ -135,7 +135,7 @@ class Halfway:
         return stamp(self.world.clock.wall())
 
     def annotations(self, resource: Resource, name: str) -> set[str]:
-        """What is noted on an object, by key."""
+        """The annotations of an object, by key."""
         return set(self.world.get(resource, name)["metadata"].get("annotations") or ())
 
     def store(self, pod: str) -> str:
@@ -159,7 +159,7 @@ class Halfway:
         return {each.metadata.name: each.metadata.uid for each in self.admin.list_page(PERSISTENT_VOLUME_CLAIMS).items}
 
     def wanted_by_v16(self) -> dict[str, Json]:
-        """What v1.6 would make of the cluster as it is by now, by kind and name."""
+        """The objects that v1.6 would create for the cluster as it is now, by kind and name."""
         body = self.world.cluster()
         meta = {"name": NAME, "namespace": NAMESPACE}
         items = as_v16_makes({key: body[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": meta})
@@ -167,7 +167,7 @@ class Halfway:
         return {f"{item['kind']}/{item['metadata']['name']}": as_v16_left_it(item, item, tc) for item in items[1:]}
 
     def take_over(self, within: float = 300.0) -> set[str]:
-        """Observe, which changes nothing, then work until all is done; the pods that were made anew meanwhile."""
+        """Observe, which changes nothing, then work until all is done; returns the pods recreated meanwhile."""
         self.world.world.settle()
         self.world.forget()
         pods, before = self.left.pods(), self._objects()
@@ -182,7 +182,7 @@ class Halfway:
 
 
 def as_v16_makes(cluster: Json, namespace: str = NAMESPACE) -> list[Json]:
-    """The objects of a TidbCluster without what our operator notes beside them."""
+    """The objects of a TidbCluster without our operator's own notes."""
     named = cluster | {"metadata": cluster["metadata"] | {"name": NAME, "namespace": namespace}}
     tc = with_defaults(msgspec.convert(named, TidbCluster))
     persisted = named | {"spec": named["spec"] | {"enablePVReclaim": False, "tlsCluster": {}}}

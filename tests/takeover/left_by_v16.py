@@ -1,4 +1,4 @@
-"""A sandbox as TiDB Operator v1.6 leaves it: what a recording holds is there, and pods run (objects.md 10 to 12).
+"""A sandbox as TiDB Operator v1.6 leaves it: the recorded objects exist, and pods run (objects.md 10 to 12).
 
 Recordings leave out UIDs, the bodies of start scripts, what Secrets hold, and v1.6's records of what it applied: these
 are filled in in v1.6's manner. Ids are those that the sandbox's PD has given out.
@@ -61,14 +61,14 @@ _OWNERS = ("TidbCluster", "DMCluster", "BackupSchedule")
 _WORKLOADS = ("StatefulSet", "Deployment")
 _CUSTOM = "pingcap.com/v1alpha1"
 _SCRIPTED = ("pd", "tikv", "tidb")
-"""Components for which there are scripts in v1.6's manner; the others run ours, without its mark."""
+"""Components with v1.6-like scripts; the others run ours, without v1.6's mark."""
 _MARK = "Made by tidb-operator from the TidbCluster."
 _INIT = """set -ex
 ordinal=${POD_NAME##*-}
 sed s/POD_NUM/${ordinal}/g /etc/tiflash/config_templ.toml > /data0/config.toml
 sed s/POD_NUM/${ordinal}/g /etc/tiflash/proxy_templ.toml > /data0/proxy.toml
 """
-"""What v1.6 has TiFlash's init container do, in its manner."""
+"""The init container of v1.6's TiFlash."""
 _OF_KUBERNETES = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 _BINDING = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/")
 _SHORT = {
@@ -83,7 +83,7 @@ NODES = [
     for row, part in enumerate(("pd", "tikv", "tidb"))
     for zone in range(3)
 ]
-"""Machines that the production-like recording asks for."""
+"""The machines that the production-like recording needs."""
 
 
 class LeftObjects:
@@ -129,7 +129,7 @@ class LeftObjects:
         return {each.name: each.uid for each in pods if "discovery" not in each.name}
 
     def objects(self) -> dict[str, Json]:
-        """What v1.6 compares with what it wants, as it is now, by kind and name."""
+        """The inputs of v1.6's comparisons, as they are now, by kind and name."""
         compared = (item for item in self.items if item["kind"] in ("StatefulSet", "Service", "ConfigMap"))
         return {f"{item['kind']}/{item['metadata']['name']}": self._live(item) for item in compared}
 
@@ -163,7 +163,7 @@ class LeftObjects:
             self._create(item)
 
     def _create_secrets(self) -> None:
-        """Those that pods mount or Discovery reads, and the recording lacks."""
+        """Objects that pods mount or Discovery reads, and that the recording lacks."""
         known = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in self.items}
         for namespace, name in sorted({*_mounted_secrets(self.items), *_client_secrets(self.clusters)} - known):
             self._admin.create(SECRETS, self._pair.secret(name), namespace)
@@ -200,7 +200,7 @@ class LeftObjects:
         return found
 
     def _tells(self, item: Json) -> Cluster | None:
-        """The cluster that an object was made for."""
+        """The cluster of an object."""
         owners = {(each["kind"], each["name"]) for each in item["metadata"].get("ownerReferences") or ()}
         own = (tc for tc in self.clusters if (tc.kind, tc.metadata.name) in owners)
         return next(own, None)
@@ -283,7 +283,7 @@ class LeftObjects:
                 )
 
     def pd(self, item: Json, path: str) -> Json:
-        """What the PD of a cluster answers."""
+        """The answers of a cluster's PD."""
         answer: Json = get(self._pd(item), f"{self._base(item)}/{path}")
         return answer
 
@@ -298,7 +298,7 @@ class LeftObjects:
 
 
 class Left(LeftObjects):
-    """The same in a sandbox of its own, with an operator that has not looked yet."""
+    """The same in a separate sandbox, with an operator that has not started yet."""
 
     def __init__(
         self, items: Iterable[Json], clock: FakeClock, pvs: Iterable[Json] = (), crds: Sequence[Json] = ()
@@ -322,9 +322,9 @@ def _has_tls(item: Json) -> bool:
 
 
 def as_v16_left_it(recorded: Json, ours: Json, tc: Cluster | None = None) -> Json:
-    """A recorded object with what the recording leaves out, and without what Kubernetes fills in by itself.
+    """A recorded object with the parts that the recording omits, and without Kubernetes' own additions.
 
-    `ours` is what our operator makes in its place, `tc` the cluster that it is made for.
+    `ours` is our operator's object, `tc` the cluster.
     """
     tree: Json = json.loads(json.dumps(recorded))
     meta = tree["metadata"]
@@ -381,7 +381,7 @@ def _with_start_script(tree: Json, ours: Json, tc: Cluster | None) -> None:
 
 
 def _is_usual(tc: Cluster) -> bool:
-    """Whether the scripts in v1.6's manner will do."""
+    """True if v1.6-like scripts are sufficient."""
     spec: Json = msgspec.to_builtins(tc.spec)
     others = ("acrossK8s", "cluster", "clusterDomain", "pdms")
     return spec.get("startScriptVersion", "v1") == "v1" and not any(spec.get(each) for each in others)
@@ -402,7 +402,7 @@ def _client_secrets(clusters: list[Cluster]) -> Iterator[tuple[str, str]]:
 
 
 def _monitoring(items: list[Json]) -> Iterator[Json]:
-    """What our operator makes of monitors and the like."""
+    """Our operator's objects for monitors and the like."""
     by_name = {f"{item['kind']}/{item['metadata']['name']}": item for item in items}
 
     def named(name: str) -> TidbCluster:
@@ -430,7 +430,7 @@ def _in_this_domain(item: Json) -> Json:
 
 
 def _turn(item: Json) -> tuple[bool, bool, bool, bool]:
-    """Owners before what they own, workloads last."""
+    """Owners before their dependents, workloads last."""
     kind, owned = item["kind"], bool(item["metadata"].get("ownerReferences"))
     return (owned and kind not in _OWNERS, item["apiVersion"] != _CUSTOM, kind not in _OWNERS, kind in _WORKLOADS)
 
@@ -480,7 +480,7 @@ def _is_well(pod: Json) -> bool:
 
 
 def _certificate(clusters: Iterable[Json]) -> Pair:
-    """One certificate for everybody."""
+    """One certificate for all."""
     names: set[str] = set()
     for cluster in clusters:
         name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]

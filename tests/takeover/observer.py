@@ -1,4 +1,4 @@
-"""An operator that only observes, in the sandbox: what it would write, as `--observe` sees it."""
+"""An observing operator in the sandbox, and the writes that it would make with `--observe`."""
 
 from controller_manager.observing import PlannedWrites, comparable
 from dataplane.read_only import ReadOnlyTransport
@@ -15,9 +15,10 @@ _NOTES = (LAST_APPLIED, START_SCRIPT_OPTIONS, WRITTEN_FOR)
 
 
 def planned_writes(world: OperatorWorld, seconds: float = 35.0) -> list[str]:
-    """What an observer would write in that time, one line each: `verb resource name`, or the call of a component.
+    """The writes that an observer would make in that time, one line each: `verb resource name`, or the call of a
+    component.
 
-    The operator of the world is another one afterwards, which has not looked yet.
+    Afterwards the world has another operator, which has not started yet.
     """
     planned: list[PlannedWrite] = []
     report = PlannedWrites(planned.append)

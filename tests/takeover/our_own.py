@@ -1,7 +1,5 @@
-"""What this version of the operator leaves, for those after it: `python -m tests.takeover.our_own` records it.
-
-A recording stays as it is once its version is released; the next one gets a file of its own.
-"""
+"""The objects that this version of the operator leaves for later versions: `python -m tests.takeover.our_own` records
+them. A recording does not change once its version is released; the next version gets a new file."""
 
 import json
 from pathlib import Path
@@ -32,7 +30,7 @@ _LEFT_OUT = ("resourceVersion", "managedFields", "creationTimestamp", "generatio
 
 
 def record() -> list[Json]:
-    """A cluster with one of everything, and of what makes ConfigMaps and scripts differ."""
+    """A cluster with one of everything, and with all settings that change ConfigMaps and scripts."""
     world = OperatorWorld(clock=FakeClock())
     for name in ("basic", "advanced"):
         world.apply(sample(name))

@@ -23,21 +23,21 @@ def taken(clock: FakeClock) -> Iterator[Halfway]:
 
 
 @pytest.mark.rule("objects-11.5")
-def test_what_was_scaled_here_is_as_v16_would_have_it(taken: Halfway) -> None:
+def test_v16_agrees_with_a_scaled_cluster(taken: Halfway) -> None:
     taken.world.change(tidb={"replicas": 3}, tikv={"replicas": 4})
     taken.world.run_until_ready(within=300.0)
     assert {} == seen_by_v16(taken)
 
 
 @pytest.mark.rule("objects-11.4")
-def test_what_was_restarted_here_v16_does_not_restart(taken: Halfway) -> None:
+def test_v16_does_not_restart_a_cluster_that_was_restarted_here(taken: Halfway) -> None:
     taken.world.change(tikv={"labels": {"team": "a"}, "env": [{"name": "A", "value": "b"}]}, tidb={"version": "v8.5.3"})
     taken.world.run_until_ready(within=300.0)
     assert {} == seen_by_v16(taken)
 
 
 @pytest.mark.rule("objects-6.5")
-def test_what_was_configured_here_v16_restarts_for_its_own_start_script_and_for_nothing_else(
+def test_v16_restarts_reconfigured_components_for_its_own_start_script_and_nothing_else(
     taken: Halfway,
 ) -> None:
     taken.world.change(tikv={"config": '[log]\nlevel = "warn"\n'})
@@ -48,7 +48,8 @@ def test_what_was_configured_here_v16_restarts_for_its_own_start_script_and_for_
 
 
 def seen_by_v16(taken: Halfway, as_if_its_own: str = "") -> dict[str, list[str]]:
-    """What v1.6 would change, by kind and name; the ConfigMap of one StatefulSet as if it had v1.6's digest."""
+    """The changes that v1.6 would make, by kind and name; the ConfigMap of one StatefulSet as if it had v1.6's
+    digest."""
     wanted = taken.wanted_by_v16()
     found = {}
     for key, now in taken.left.objects().items():

@@ -58,7 +58,7 @@ def test_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
 
     before = generations()
     assert set() == at_rest.take_over()
-    # what it was taken over as is noted on each, once
+    # the state at the take-over is noted on each, once
     assert 6 == len(written())
     assert before == generations()
     at_rest.world.restart()
@@ -72,7 +72,7 @@ def test_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
 def test_a_take_over_restarts_no_pod_though_an_admission_webhook_acts_on_each_write(
     at_rest: Halfway, webhook: str
 ) -> None:
-    """It came after v1.6 had written last; v1.6 writes nothing where nothing differs."""
+    """The webhook came after v1.6's last write; v1.6 writes nothing where nothing differs."""
     at_rest.world.world.faults.webhook(webhook)
     before = [each["metadata"]["generation"] for each in at_rest.world.every(STATEFUL_SETS)]
     assert set() == at_rest.take_over()
@@ -105,7 +105,7 @@ def test_a_take_over_needs_no_write_that_a_policy_refuses(at_rest: Halfway) -> N
     ids=["plugins", "timeout", "dynamic", "TiCDC", "Pump", "v2"],
 )
 @pytest.mark.rule("lifecycle-6.8")
-def test_what_shows_in_a_start_script_alone_restarts_pods_from_the_take_over_on(
+def test_a_change_that_shows_only_in_a_start_script_restarts_pods_after_the_take_over(
     clock: FakeClock, change: Json, restarted: str
 ) -> None:
     halfway = Halfway(clock, SCRIPTED, pd=1, tikv=1, tidb=1)
@@ -134,7 +134,7 @@ def test_in_place_what_shows_in_a_start_script_alone_is_written_and_restarts_no_
 
 @pytest.mark.parametrize("strategy", ["InPlace", "RollingUpdate"])
 @pytest.mark.rule("lifecycle-1.1")
-def test_what_helm_has_configured_stays_until_the_spec_has_a_configuration(clock: FakeClock, strategy: str) -> None:
+def test_a_configuration_by_helm_stays_until_the_spec_has_one(clock: FakeClock, strategy: str) -> None:
     halfway = Halfway(clock, {"configUpdateStrategy": "InPlace"})
     world, name = halfway.world, "basic-tikv"
     kept = world.get(CONFIG_MAPS, name)["data"] | {"config-file": "[raftstore]\nsync-log = true\n"}
@@ -169,7 +169,7 @@ def test_what_helm_has_configured_stays_until_the_spec_has_a_configuration(clock
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["v1.6 wrote it last", "v1.0 did"])
 @pytest.mark.rule("lifecycle-11.5")
-def test_what_v10_noted_in_pod_templates_stays_there(at_rest: Halfway, is_recorded: bool) -> None:
+def test_v10_records_in_pod_templates_stay(at_rest: Halfway, is_recorded: bool) -> None:
     at_rest.note_as_v10("tikv", is_recorded=is_recorded)
     assert LAST_APPLIED in at_rest.annotations(PODS, "basic-tikv-0")
     assert set() == at_rest.take_over()
@@ -227,7 +227,7 @@ def test_a_roll_that_an_annotation_holds_continues_when_it_is_removed(at_rest: H
 
 
 @pytest.mark.rule("lifecycle-14")
-def test_what_v16_notes_on_objects_restarts_nothing_and_goes_where_it_would_mislead(at_rest: Halfway) -> None:
+def test_v16_notes_on_objects_restart_nothing_and_are_removed_where_they_would_mislead(at_rest: Halfway) -> None:
     now, own = at_rest.now(), "tidb.pingcap.com/"
     upgrade = [f"{own}smooth-upgrade-{each}" for each in ("ddl-paused", "source-version", "target-version")]
     misleading: dict[tuple[Resource, str], Json] = {
@@ -265,7 +265,7 @@ def test_what_v16_notes_on_objects_restarts_nothing_and_goes_where_it_would_misl
 
 
 @pytest.mark.rule("lifecycle-8.3")
-def test_a_scale_in_of_pd_whose_member_is_gone_already(clock: FakeClock) -> None:
+def test_a_scale_in_of_pd_continues_after_the_removal_of_the_member(clock: FakeClock) -> None:
     halfway = Halfway(clock, pd=5)
     halfway.world.change(pd={"replicas": 3})
     halfway.ask_pd("DELETE", "members/name/basic-pd-4")
@@ -281,7 +281,7 @@ def test_a_scale_in_of_pd_whose_member_is_gone_already(clock: FakeClock) -> None
 
 @pytest.mark.parametrize("gone", [False, True], ids=["Offline", "Tombstone"])
 @pytest.mark.rule("lifecycle-8.5")
-def test_a_scale_in_of_tikv_whose_store_goes_or_is_gone(clock: FakeClock, gone: bool) -> None:
+def test_a_scale_in_of_tikv_continues_whether_its_store_is_leaving_or_gone(clock: FakeClock, gone: bool) -> None:
     halfway = Halfway(clock, tikv=4)
     store = halfway.store("basic-tikv-3")
     halfway.world.change(tikv={"replicas": 3})
@@ -304,7 +304,7 @@ def test_a_scale_in_of_tikv_whose_store_goes_or_is_gone(clock: FakeClock, gone: 
 
 
 @pytest.mark.rule("lifecycle-8.5")
-def test_a_scale_in_of_tikv_is_taken_back_though_its_pod_was_made_anew(clock: FakeClock) -> None:
+def test_a_scale_in_of_tikv_is_reverted_although_its_pod_was_recreated(clock: FakeClock) -> None:
     halfway = Halfway(clock, tikv=4)
     store, pods = halfway.store("basic-tikv-3"), halfway.left.pods()
     halfway.world.world.faults.regions_frozen(f"{NAMESPACE}/{NAME}")
@@ -320,7 +320,7 @@ def test_a_scale_in_of_tikv_is_taken_back_though_its_pod_was_made_anew(clock: Fa
 
 @pytest.mark.parametrize("gone", [False, True], ids=["Offline", "Tombstone"])
 @pytest.mark.rule("lifecycle-8.6")
-def test_a_scale_in_of_tiflash_whose_store_goes_or_is_gone(clock: FakeClock, gone: bool) -> None:
+def test_a_scale_in_of_tiflash_continues_whether_its_store_is_leaving_or_gone(clock: FakeClock, gone: bool) -> None:
     claim = {"resources": {"requests": {"storage": "1Gi"}}}
     halfway = Halfway(clock, {"tiflash": {"baseImage": "pingcap/tiflash", "replicas": 2, "storageClaims": [claim]}})
     store = halfway.store("basic-tiflash-1")
@@ -471,7 +471,7 @@ def test_leaders_that_a_user_has_moved_away_stay_away_until_he_takes_it_back(at_
 
 
 @pytest.mark.rule("lifecycle-10.2")
-def test_volumes_that_grow_while_their_stateful_set_is_gone(at_rest: Halfway) -> None:
+def test_volumes_grow_while_their_stateful_set_is_missing(at_rest: Halfway) -> None:
     body = at_rest.world.get(STATEFUL_SETS, "basic-tikv")
     volumes = body["spec"]["template"]["spec"]["volumes"]
     (in_use,) = {each["configMap"]["name"] for each in volumes if "configMap" in each}
@@ -543,7 +543,7 @@ def test_a_member_of_pd_that_was_added_and_never_started(at_rest: Halfway) -> No
 
 
 @pytest.mark.rule("lifecycle-3.2")
-def test_what_a_paused_cluster_is_to_become_waits_until_it_is_resumed(at_rest: Halfway) -> None:
+def test_a_change_of_a_paused_cluster_waits_until_it_is_resumed(at_rest: Halfway) -> None:
     at_rest.world.change(paused=True, tidb={"replicas": 3}, tikv={"version": "v8.5.3"})
     at_rest.world.forget()
     pods = at_rest.left.pods()

@@ -45,7 +45,7 @@ TEAM: Json = {"labels": {"team": "a"}}
     ids=["Pump", "microservices"],
 )
 @pytest.mark.rule("3.5")
-def test_what_v16_ignored_comes_in_with_the_next_change(
+def test_fields_that_v16_ignored_take_effect_with_the_next_change(
     clock: FakeClock, spec: Json, component: str, change: Json
 ) -> None:
     halfway = Halfway(clock, spec, pd=1, tikv=1, tidb=1)
@@ -63,7 +63,7 @@ def test_what_v16_ignored_comes_in_with_the_next_change(
 
 
 @pytest.mark.rule("8.1")
-def test_an_image_beside_the_untagged_default_that_v16_ran_restarts_nothing(clock: FakeClock) -> None:
+def test_an_image_besides_the_untagged_default_that_v16_ran_restarts_nothing(clock: FakeClock) -> None:
     """The version is unknown: the tag of `image` may be an older one."""
     cdc: Json = {"baseImage": "pingcap/ticdc", "version": "", "replicas": 1}
     halfway = Halfway(clock, {"ticdc": cdc}, pd=1, tikv=1, tidb=1)
@@ -100,7 +100,7 @@ def test_tiflash_whose_version_is_no_number_keeps_its_configuration(clock: FakeC
 
 
 def configuration(halfway: Halfway, component: str) -> Json:
-    """What the ConfigMap holds that pods mount."""
+    """The data of the ConfigMap that pods mount."""
     volumes = halfway.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"]["template"]["spec"]["volumes"]
     (name,) = [each["configMap"]["name"] for each in volumes if "configMap" in each]
     found: Json = halfway.world.get(CONFIG_MAPS, name)["data"]

@@ -24,7 +24,7 @@ def taken(clock: FakeClock) -> Iterator[Halfway]:
 
 
 @pytest.mark.rule("4.2")
-def test_what_v1_6_left_out_of_pd_s_file_comes_in_and_one_event_says_that_it_has_no_effect(taken: Halfway) -> None:
+def test_settings_of_pd_that_v1_6_omitted_are_added_and_one_event_says_they_have_no_effect(taken: Halfway) -> None:
     taken.world.change(pd={"config": IN_GIT})
     assert {f"{NAME}-pd-{ordinal}" for ordinal in range(3)} == taken.take_over()
     assert "Done" == taken.world.reason()
@@ -34,7 +34,7 @@ def test_what_v1_6_left_out_of_pd_s_file_comes_in_and_one_event_says_that_it_has
 
 
 @pytest.mark.rule("4.2")
-def test_what_v1_6_knows_is_refused_as_before(taken: Halfway) -> None:
+def test_changes_that_v1_6_knows_are_refused_as_before(taken: Halfway) -> None:
     taken.world.change(pd={"config": {"schedule": IN_GIT["schedule"] | {"leader-schedule-limit": 8}}})
     taken.world.run(35.0)
     assert ("InvalidSpec", []) == (taken.world.reason(), taken.world.messages("NoEffectOnRunningPD"))

@@ -41,7 +41,7 @@ def recorded() -> list[Json]:
 
 @pytest.fixture
 def world() -> Iterator[SimpleWorld]:
-    """All that v1.6 left; the operator has not looked yet."""
+    """Everything that v1.6 left; the operator has not started yet."""
     made = SimpleWorld(TIDB_MONITORS)
     made.admin.create(NAMESPACES, {"metadata": {"name": CLUSTERS}})
     items = recorded()
@@ -84,7 +84,7 @@ def jobs(world: SimpleWorld) -> set[str]:
     return set(re.findall(r"^- job_name: (.*)-tikv$", text, re.MULTILINE))
 
 
-def test_it_keeps_its_clusters_and_says_what_their_owners_can_do(world: SimpleWorld) -> None:
+def test_the_monitor_keeps_its_clusters_and_says_what_their_owners_can_do(world: SimpleWorld) -> None:
     uid = world.get(STATEFUL_SETS, CONFIG)["metadata"]["uid"]
     world.run(60.0)
     assert {f"{CLUSTERS}-mona", f"{CLUSTERS}-monb"} == jobs(world)
@@ -97,7 +97,7 @@ def test_it_keeps_its_clusters_and_says_what_their_owners_can_do(world: SimpleWo
         assert f"{command} tidb.pingcap.com/allow-references-from={NAMESPACE}" in message
 
 
-def test_it_is_taken_over_wholly_when_they_consent(world: SimpleWorld) -> None:
+def test_the_monitor_is_taken_over_completely_after_their_consent(world: SimpleWorld) -> None:
     world.run(60.0)
     for cluster in ("mona", "monb"):
         annotations = {"tidb.pingcap.com/allow-references-from": NAMESPACE}

@@ -1,7 +1,5 @@
-"""Everything that a live v1.6 was recorded to make is taken over (design.md 3.5, objects.md 11, docs/migration.md).
-
-An observer plans next to nothing, no pod of a database restarts, and v1.6 would find what it noted if it came back.
-"""
+"""All recorded objects of a live v1.6 are taken over (design.md 3.5, objects.md 11, docs/migration.md). An observer
+plans next to nothing, no database pod restarts, and v1.6 would find its records if it returned."""
 
 import json
 import re
@@ -39,7 +37,7 @@ RECORDINGS = (
     *("dev-init", "dev-backup", "dev-restore", "dev-schedule", "dev-bklife", "dev-bklife.truncate", "dev-bklife.stop"),
     *("dev-bklife.done", "dev-bklife.deleting", "dev-bklife.gone"),
 )
-"""All of them; the two Kubernetes of `dev-across` are one here."""
+"""All of them; the two Kubernetes clusters of `dev-across` are one here."""
 
 EXPLAINED = (
     # Discovery runs our image, with a Role that allows less
@@ -57,7 +55,7 @@ EXPLAINED = (
     r"patch configmaps (sync-mon|sixmon|safe-mon|watch)-monitor(-grafana)?",
     r"patch statefulsets (sixmon|watch)-monitor(-shard-1)?",
 )
-"""Writes that a take-over makes on purpose (docs/compat/take-over.md)."""
+"""Intended writes of a take-over (docs/compat/take-over.md)."""
 
 RESTARTED = re.compile(r"(sixmon|watch)-monitor-.*")
 """Pods of a TidbMonitor without a reloader, and of one with `grafana.logLevel`."""
@@ -69,7 +67,7 @@ BACK = {
     ("StatefulSet", "monitor"): {"template", "restarts"},
     ("ConfigMap", "monitor"): {"data"},
 }
-"""What v1.6 would put back, by kind and component."""
+"""The changes that v1.6 would undo, by kind and component."""
 
 RESTORED: Mapping[str, dict[tuple[str, str], set[str]]] = {"dev-restore": {("ConfigMap", "tikv"): {"data"}}}
 """The same where a restore to a point in time is over: v1.6 knows only from what its pod writes, which here is none."""
@@ -125,13 +123,13 @@ def progress(left: Left, tc: Cluster) -> str:
 
 
 def unexplained(before: Json, now: Json, back: Mapping[tuple[str, str], set[str]]) -> list[str]:
-    """What v1.6 would change in an object without a reason."""
+    """The unexplained changes that v1.6 would make in an object."""
     component = (before["metadata"].get("labels") or {}).get("app.kubernetes.io/component", "")
     return sorted(set(would_change(before, now)) - back.get((before["kind"], component), set()))
 
 
 def left_by_v16(name: str, clock: FakeClock) -> Left:
-    """The world of a recording; a skip where they are not beside the repository."""
+    """The world of a recording; skips if the recordings are not beside the repository."""
     path = GOLDEN / f"{name}.json"
     if not path.exists():
         pytest.skip("the recordings of v1.6 are not beside the repository")

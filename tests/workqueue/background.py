@@ -1,4 +1,4 @@
-"""Calls in a thread of their own, awaited with a deadline."""
+"""Calls in a separate thread, awaited with a deadline."""
 
 import threading
 from collections.abc import Callable

@@ -48,7 +48,7 @@ def test_the_higher_number_comes_first(queue: PriorityQueue[str]) -> None:
 
 
 @pytest.mark.rule("PQ-1")
-def test_what_has_waited_long_gets_one_turn_in_ten_however_much_is_urgent(
+def test_an_item_that_has_waited_long_gets_one_turn_in_ten_however_many_are_urgent(
     queue: PriorityQueue[str], clock: FakeClock
 ) -> None:
     queue.add_with_opts("late-1", "late-2", priority=-100)
@@ -285,7 +285,7 @@ def test_a_drain_ends_at_its_deadline_or_by_a_shutdown(clock: FakeClock, queue: 
 
 
 @pytest.mark.rule("PQ-10")
-def test_what_a_worker_puts_back_keeps_its_priority(
+def test_an_item_that_its_worker_returns_keeps_its_priority(
     queue: PriorityQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     for put_back in (queue.add_rate_limited, lambda item: queue.add_after(item, 1)):
@@ -299,7 +299,7 @@ def test_what_a_worker_puts_back_keeps_its_priority(
 
 
 @pytest.mark.rule("PQ-10")
-def test_a_fresh_event_is_not_held_back_by_what_was_put_back(queue: PriorityQueue[str]) -> None:
+def test_a_new_event_is_not_delayed_by_a_returned_item(queue: PriorityQueue[str]) -> None:
     queue.add_with_opts("one", priority=-100)
     queue.get()
     queue.add_rate_limited("one")
@@ -387,7 +387,7 @@ def test_after_25_priorities_the_others_share_a_name(queue: PriorityQueue[str]) 
 
 
 class Model:
-    """What a priority queue must do, said slowly."""
+    """A slow model of a priority queue."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -405,7 +405,7 @@ class Model:
             return
         known, due = self.waiting.get(item, (priority, self.now + after + 1))
         if self.now + after < due:
-            self.waiting.pop(item, None)  # of items due at one time, who was first to ask for it comes first
+            self.waiting.pop(item, None)  # of items due at the same time, the one requested first comes first
         self.waiting[item] = (max(known, priority), min(due, self.now + after))
         self.become_ready()
 

@@ -269,7 +269,7 @@ def test_waiting_starts_at_the_add_even_while_processing(clock: FakeClock, queue
 
 
 @pytest.mark.rule("MET-5")
-def test_ages_cover_what_is_processed_and_freeze_at_shutdown(clock: FakeClock, queue: Queue[str]) -> None:
+def test_ages_cover_processing_items_and_freeze_at_shutdown(clock: FakeClock, queue: Queue[str]) -> None:
     def ages() -> tuple[float, float]:
         statistics = queue.statistics()
         return statistics.unfinished_seconds, statistics.longest_running_seconds
@@ -290,7 +290,7 @@ def test_ages_cover_what_is_processed_and_freeze_at_shutdown(clock: FakeClock, q
 @given(st.lists(st.tuples(st.sampled_from(["add", "get", "done"]), st.sampled_from("abc"))))
 @pytest.mark.rule("TEST-4")
 def test_no_interleaving_loses_or_doubles_an_item(steps: list[tuple[str, str]]) -> None:
-    """A model with two sets foretells depth, duplicates and who may be handed out."""
+    """A model with two sets predicts depth, duplicates and which items may be returned."""
     queue: Queue[str] = Queue(FakeClock())
     dirty: set[str] = set()
     processing: set[str] = set()

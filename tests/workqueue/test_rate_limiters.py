@@ -1,4 +1,4 @@
-"""How long items wait before they are tried again."""
+"""The waits of items before their retries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was just processed rests before its next turn: what happens meanwhile is one turn."""
+"""A processed item rests before its next turn, and all changes meanwhile lead to one turn."""
 
 from ports.clock import FakeClock
 from workqueue.priority_queue import PriorityQueue, Rest
@@ -19,7 +19,7 @@ class Resting:
         self.queue.done(item)
 
     def turns(self, count: int) -> None:
-        """A turn of each of so many items, whose names are numbers."""
+        """A turn of this many items, whose names are numbers."""
         for number in range(count):
             self.queue.add(str(number))
             self.turn(str(number))
@@ -31,11 +31,11 @@ class Resting:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is ready."""
+        """True if nothing is ready."""
         return len(self.queue) == 0
 
 
-def test_what_is_new_is_handed_out_at_once() -> None:
+def test_a_new_item_is_returned_at_once() -> None:
     resting = Resting()
     resting.queue.add("a")
     resting.turn("a")
@@ -43,7 +43,7 @@ def test_what_is_new_is_handed_out_at_once() -> None:
     resting.turn("b")
 
 
-def test_what_happens_during_a_rest_is_one_turn_after_it() -> None:
+def test_changes_during_a_rest_lead_to_one_turn_after_it() -> None:
     resting = Resting()
     resting.queue.add("a")
     resting.turn("a")
@@ -57,7 +57,7 @@ def test_what_happens_during_a_rest_is_one_turn_after_it() -> None:
     assert resting.is_empty
 
 
-def test_what_was_not_urgent_leaves_no_rest() -> None:
+def test_an_item_that_was_not_urgent_does_not_rest() -> None:
     """A resync brings everything up: a change that follows it is the first news."""
     resting = Resting()
     resting.queue.add("a", -1)
@@ -68,7 +68,7 @@ def test_what_was_not_urgent_leaves_no_rest() -> None:
     assert resting.is_empty
 
 
-def test_what_happens_during_a_turn_that_was_not_urgent_comes_at_once() -> None:
+def test_a_change_during_a_turn_that_was_not_urgent_is_returned_at_once() -> None:
     resting = Resting()
     resting.queue.add("a", -1)
     item, _ = resting.queue.try_get()
@@ -78,7 +78,7 @@ def test_what_happens_during_a_turn_that_was_not_urgent_comes_at_once() -> None:
     resting.turn("a")
 
 
-def test_what_happens_during_a_turn_waits_for_a_rest() -> None:
+def test_a_change_during_a_turn_waits_for_a_rest() -> None:
     resting = Resting()
     resting.queue.add("a")
     assert ("a", False) == resting.queue.try_get()
@@ -101,7 +101,7 @@ def test_after_a_long_turn_it_rests_as_well() -> None:
     resting.turn("a")
 
 
-def test_what_becomes_due_during_a_turn_waits_for_a_rest() -> None:
+def test_an_item_that_becomes_due_during_a_turn_waits_for_a_rest() -> None:
     resting = Resting()
     resting.queue.add_after("a", 0.1)
     resting.queue.add("a")
@@ -125,7 +125,7 @@ def test_news_during_a_turn_keeps_its_priority_through_the_rest() -> None:
     assert ("a", 0, False) == resting.queue.get_with_priority()
 
 
-def test_a_delay_of_its_own_is_kept() -> None:
+def test_an_items_own_delay_is_kept() -> None:
     resting = Resting()
     resting.queue.add("a")
     assert ("a", False) == resting.queue.try_get()
@@ -135,14 +135,14 @@ def test_a_delay_of_its_own_is_kept() -> None:
     resting.turn("a")
 
 
-def test_what_is_urgent_waits_for_no_rest() -> None:
+def test_an_urgent_item_waits_for_no_rest() -> None:
     resting = Resting()
     resting.turns(30)
     resting.queue.add("0", 1)
     resting.turn("0")
 
 
-def test_what_rests_and_becomes_urgent_is_handed_out_at_once() -> None:
+def test_a_resting_item_that_becomes_urgent_is_returned_at_once() -> None:
     resting = Resting()
     resting.queue.add("a")
     resting.turn("a")
@@ -153,7 +153,7 @@ def test_what_rests_and_becomes_urgent_is_handed_out_at_once() -> None:
     assert resting.is_empty
 
 
-def test_what_becomes_urgent_during_a_turn_is_handed_out_after_it() -> None:
+def test_an_item_that_becomes_urgent_during_a_turn_is_returned_after_it() -> None:
     resting = Resting()
     resting.queue.add("a")
     assert ("a", False) == resting.queue.try_get()
@@ -170,7 +170,7 @@ def test_a_rest_is_no_retry() -> None:
     assert 0 == resting.queue.statistics().retries
 
 
-def test_who_has_rested_is_forgotten() -> None:
+def test_an_item_that_has_rested_is_forgotten() -> None:
     resting = Resting()
     for number in range(100):
         resting.queue.add(str(number))
@@ -179,7 +179,7 @@ def test_who_has_rested_is_forgotten() -> None:
     assert 1 >= len(resting.queue._resting)
 
 
-def test_where_many_rest_each_rests_for_longer() -> None:
+def test_with_many_resting_items_each_rests_for_longer() -> None:
     resting = Resting()
     resting.turns(30)
     for number in range(30):
@@ -190,7 +190,7 @@ def test_where_many_rest_each_rests_for_longer() -> None:
     assert 29 == len(resting.queue)
 
 
-def test_where_many_rest_a_shorter_delay_is_lengthened() -> None:
+def test_with_many_resting_items_a_shorter_delay_is_lengthened() -> None:
     resting = Resting()
     resting.turns(30)
     resting.queue.add("late")
@@ -203,7 +203,7 @@ def test_where_many_rest_a_shorter_delay_is_lengthened() -> None:
     assert ("late", False) == resting.queue.try_get()
 
 
-def test_where_many_rest_what_may_wait_waits_as_long() -> None:
+def test_with_many_resting_items_low_priority_ones_wait_as_long() -> None:
     resting = Resting()
     resting.turns(50)
     resting.queue.add_with_opts("49", after=3.0)
@@ -213,7 +213,7 @@ def test_where_many_rest_what_may_wait_waits_as_long() -> None:
     resting.turn("49")
 
 
-def test_nothing_rests_for_longer_than_the_longest_rest() -> None:
+def test_no_item_rests_for_longer_than_the_longest_rest() -> None:
     resting = Resting()
     resting.turns(300)
     resting.queue.add("299")

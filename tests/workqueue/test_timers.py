@@ -147,7 +147,7 @@ def test_an_item_that_is_due_in_ages_keeps_no_other_waiting(
 
 
 @pytest.mark.parametrize("kind", [PriorityQueue, DelayingQueue])
-def test_what_is_no_number_is_refused_and_harms_no_other_item(
+def test_an_invalid_delay_is_refused_and_harms_no_other_item(
     clock: FakeClock, kind: Callable[[Timers], PriorityQueue[str] | DelayingQueue[str]]
 ) -> None:
     timers = Timers(clock)
@@ -163,7 +163,7 @@ def test_what_is_no_number_is_refused_and_harms_no_other_item(
     assert [("a", False), ("b", False), (None, False)] == [queue.try_get() for _ in range(3)]
 
 
-def test_a_cancelled_call_is_not_made_and_does_not_count(clock: FakeClock) -> None:
+def test_a_cancelled_call_does_not_happen_and_does_not_count(clock: FakeClock) -> None:
     timers = Timers(clock)
     made: list[str] = []
     first = timers.call_at(1, lambda: made.append("first"))
@@ -179,7 +179,7 @@ def test_a_cancelled_call_is_not_made_and_does_not_count(clock: FakeClock) -> No
 
 
 def test_the_heap_keeps_nothing_of_waits_that_are_over(clock: FakeClock) -> None:
-    """Each sync asks for another one later, and news come sooner: as many dead entries as syncs, before."""
+    """Each sync schedules a later one, and events come sooner: this once left a dead entry for every sync."""
     timers = Timers(clock)
     queue: PriorityQueue[str] = PriorityQueue(timers)
     for number in range(2000):

@@ -74,7 +74,7 @@ def _selects(selector: Json | None, tree: Json) -> bool:
 
 
 def _crowded(facts: Facts) -> Iterator[Sign]:
-    """PD and TiKV that one node could take down: half of the members, or two copies of the same data."""
+    """PD members or TiKV stores that one node could take down: half of the members, or two copies of the data."""
     for component in component_names(lambda row: row.claims.hold_data, facts.kind):
         pods = [each for each in facts.pods if component_of(each) == component and each["spec"].get("nodeName")]
         for node, count in Counter(each["spec"]["nodeName"] for each in pods).items():

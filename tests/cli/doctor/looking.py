@@ -1,4 +1,4 @@
-"""What the doctor finds in a world, as an operator that leads there would have it."""
+"""The doctor's findings in a world, as if an operator led there."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ def renew(client: Client, now: datetime, name: str = LEASE, scope: str = '{"name
 
 
 def findings(world: OperatorWorld, name: str, later: timedelta = timedelta()) -> Sequence[Finding]:
-    """What is found of a cluster now, or would be some time later if nothing happened until then."""
+    """The findings about a cluster now, or later if nothing happened until then."""
     now = world.clock.wall() + later
     renew(world.admin, now)
     return look(world, name, later)
@@ -42,7 +42,7 @@ def look(world: OperatorWorld, name: str, later: timedelta = timedelta()) -> Seq
 
 
 def reasons(found: Sequence[Finding]) -> set[str]:
-    """What it is, in short."""
+    """A short form of a finding."""
     return {each.reason for each in found}
 
 

@@ -29,7 +29,7 @@ class Plant:
     value: str = ""
     severity: str = "Problem"
     beside: frozenset[str] = frozenset()
-    """What else shows."""
+    """Further findings."""
 
 
 def cluster(name: str, plant: Plant) -> Json:
@@ -224,4 +224,4 @@ IN_BOTH: Mapping[str, Plant] = {
         severity="Warning",
     ),
 }
-"""Those that need nothing but a spec, and objects beside it; each is the name of its cluster."""
+"""Causes that need only a spec and further objects; each is the name of its cluster."""

@@ -1,4 +1,5 @@
-"""Causes as pure functions of facts: what no sandbox brings about, and where what is not wrong begins (13.1, 13.2)."""
+"""Causes as pure functions of facts: those that no sandbox produces, and the limits between right and wrong (13.1,
+13.2)."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -86,7 +87,7 @@ _RESOURCES: tuple[Resource, ...] = (
 
 
 def found(known: Facts) -> Mapping[str, Finding]:
-    """What is found, by reason."""
+    """The findings, by reason."""
     return {each.reason: each for each in diagnose(known, OF_CLUSTER)}
 
 
@@ -469,7 +470,7 @@ def test_reports_a_node_that_has_half_of_the_pd_members(on: tuple[int, ...], exp
     assert expected is ("OneNodeTakesTheMajority" in found(facts(pods=trees)))
 
 
-# What does not serve
+# Outages
 
 
 def said(kind: str, reason: str, message: str, since: str = LONG_AGO) -> Json:
@@ -545,7 +546,7 @@ def test_names_a_component_that_the_operator_cannot_observe_and_concludes_nothin
     assert "the operator has not been able to ask tikv for 3m: PD does not answer" == finding.message
 
 
-# The cluster, its operator and what is around
+# The cluster, its operator and the surroundings
 
 
 def test_a_condition_without_a_transition_time_counts_as_old() -> None:
@@ -605,7 +606,7 @@ def test_reports_a_substitute_whose_original_has_recovered() -> None:
 
 
 def conditions(reason: str, status: str, since: str = JUST_NOW) -> Json:
-    """What an operator says."""
+    """The log of an operator."""
     progressing = {"type": "Progressing", "status": status, "reason": reason, "message": "pd: so it is"}
     return {"conditions": [progressing, {"type": "Ready", "status": "False", "lastTransitionTime": since}]}
 

@@ -1,4 +1,4 @@
-"""`kubectl tidb doctor`: what it prints, how it ends, and what it does where it may not look (13)."""
+"""`kubectl tidb doctor`: its output, its exit codes, and its behaviour without rights (13)."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from tests.operator_world import OperatorWorld, sample
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[OperatorWorld]:
-    """A cluster that asks for more CPU than there is, and has no certificate to show."""
+    """A cluster that requests more CPU than exists, and has no certificate."""
     world = OperatorWorld()
     tree = sample("basic")
     much = {"cpu": "400", "memory": "1Gi"}

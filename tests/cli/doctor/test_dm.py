@@ -1,4 +1,4 @@
-"""What the doctor finds of a DMCluster, whose pods it keeps apart from a TidbCluster's of the same name."""
+"""The doctor's findings about a DMCluster, whose pods it distinguishes from a TidbCluster's of the same name."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -15,7 +15,7 @@ _AT_ONCE = 8
 
 _SECONDS = 12.0
 _LATER = timedelta(minutes=4)
-"""How long schedulers and provisioners are given."""
+"""The time for schedulers and provisioners."""
 
 
 def _refused(why: str, field: str = "", value: str = "") -> tuple[str, Plant]:
@@ -31,7 +31,7 @@ _REASONS = {
     'failed calling webhook "policy.example.com": failed to call webhook: connection refused': "WebhookUnreachable",
     "it is Sunday": "PodNotCreated",
 }
-"""What the API server says, as it words it; it does not get far enough to be refused for two."""
+"""The API server's error messages; the doctor never reaches the refusal of two of them."""
 
 REFUSED: Mapping[str, tuple[str, Plant]] = {f"refused-{number}": _refused(why) for number, why in enumerate(_REASONS)}
 

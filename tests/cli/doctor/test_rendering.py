@@ -1,4 +1,4 @@
-"""How a diagnosis is shown."""
+"""The output of a diagnosis."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

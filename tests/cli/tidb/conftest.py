@@ -21,7 +21,7 @@ def running() -> Iterator[OperatorWorld]:
 
 @pytest.fixture(scope="session")
 def world(running: OperatorWorld) -> OperatorWorld:
-    """What `terminal` is in front of; modules have worlds of their own."""
+    """The world of `terminal`; modules have separate worlds."""
     return running
 
 

@@ -59,7 +59,7 @@ def pod(component: str, name: str, status: Json | None = None, node: str = "node
 
 
 def facts(found: Found, pods: Iterable[ClusterPod] = (), **others: list[Json]) -> Facts:
-    """What was read of a cluster."""
+    """The objects read about a cluster."""
     made = Facts(found, list(pods))
     for name, trees in others.items():
         setattr(made, name, trees)

@@ -15,7 +15,7 @@ from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[OperatorWorld]:
-    """A cluster with TLS that no operator looks at, and one without."""
+    """A cluster with TLS that no operator manages, and one without."""
     world, authority = OperatorWorld(), Authority()
     tree = sample("basic")
     tree["spec"]["tlsCluster"] = {"enabled": True}

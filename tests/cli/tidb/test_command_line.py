@@ -1,4 +1,4 @@
-"""The frame: flags, help, what is no command, forms of output."""
+"""The frame: flags, help, unknown commands, output formats."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`drain`: the plan, and what the operator makes of it (scheduler-deployment.md 12.11)."""
+"""`drain`: the plan, and its execution by the operator (scheduler-deployment.md 12.11)."""
 
 from collections.abc import Callable, Iterator
 

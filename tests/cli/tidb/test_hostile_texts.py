@@ -24,7 +24,7 @@ from tests.security.parsed_objects import texts
 _HOSTILE = "\x1b[2J\x1b]8;;http://evil.example\x07x\x9b31m\u202e\r[red][link=http://evil.example]:warning:\x7f"
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 _FREE = frozenset({"message", "reason", "note", "image", "imageID", "podIP", "clientURL", "version"})
-"""Fields of any object in which a user, a kubelet or a server may write what it likes."""
+"""Fields of any object in which a user, a kubelet or a server may write any text."""
 
 _COMMANDS = (
     *(("status",), ("status", "-A"), ("status", "basic"), ("doctor",), ("doctor", "basic"), ("certs", "basic")),
@@ -104,5 +104,5 @@ def test_a_failure_is_reported_in_printable_text(capsys: pytest.CaptureFixture[s
 
 
 def _obeyed(text: str) -> str:
-    """What a terminal would obey but for styles; the reason for which a test fails."""
+    """Control sequences that a terminal would obey, except styles; returns the reason for a failure."""
     return "".join(each for each in _STYLES.sub("", text) if each != "\n" and not each.isprintable())

@@ -15,7 +15,7 @@ from tests.cli.tidb.typing_commands import Terminal
 
 
 class Chunks:
-    """A stream that comes in pieces."""
+    """A stream that arrives in pieces."""
 
     @property
     def status(self) -> int:

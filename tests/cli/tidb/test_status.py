@@ -1,4 +1,4 @@
-"""`status`: what a user sees of a cluster, made of what was read."""
+"""`status`: a user's view of a cluster, from the objects read."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -102,7 +102,7 @@ STALE: Json = {
     "statefulSet": {"readyReplicas": 1},
     "conditions": [condition("Observed", "PDUnreachable", "connection refused", holds=False)],
 }
-"""What every component has in its status while its members cannot be asked."""
+"""The status of every component whose members cannot be asked."""
 
 
 _VOTER: Json = {"id": "1", "clientURL": "", "health": True}
@@ -117,7 +117,7 @@ _LAST_SEEN: Mapping[str, Json] = {
     "dm-master": {"members": {"sync-dm-master-0": _VOTER | {"name": "sync-dm-master-0"}}},
     "dm-worker": {"members": {"sync-dm-worker-0": {"stage": "bound"}}},
 }
-"""By component, a member that was healthy when it answered last."""
+"""For each component, a member that was healthy at its last answer."""
 
 
 def stale(kind: str) -> Found:
@@ -211,7 +211,7 @@ def test_the_headline_names_the_outage_and_its_duration() -> None:
     assert _LOST == second
 
 
-def test_the_line_of_an_unready_cluster_shows_the_reason_and_what_is_unknown() -> None:
+def test_the_line_of_an_unready_cluster_shows_the_reason_and_unknown_parts() -> None:
     found = stale("pd")
     found.cluster.status.conditions.append(
         ClusterCondition(

@@ -26,7 +26,7 @@ class ThisServer:
 
 
 class Terminal:
-    """Where commands are typed."""
+    """The directory in which commands run."""
 
     def __init__(self, client: Client, printed: pytest.CaptureFixture[str], clock: Clock | None = None) -> None:
         self._server = ThisServer(client)
@@ -35,7 +35,8 @@ class Terminal:
         self.complaints = ""
 
     def type(self, *arguments: str, code: int = 0, width: int = 80) -> str:
-        """What a command prints, when it ends with that code; stderr is in `complaints`. Raises what it raises."""
+        """The output of a command, which must end with that code; stderr is in `complaints`. Passes on its
+        exceptions."""
         command, given, handed_on = parse(arguments)
         output = Output(given.output, width)
         assert code == command.run(Session(self._server, self._clock, output, given.namespace), given, handed_on)
@@ -50,7 +51,7 @@ class Terminal:
 
 
 class Refusing:
-    """A transport of a user who may not touch some resources."""
+    """A transport of a user without rights to some resources."""
 
     def __init__(self, transport: Transport, *plurals: str) -> None:
         self._transport, self._plurals = transport, plurals
@@ -68,7 +69,7 @@ class Refusing:
 
 
 class Listing:
-    """A transport of a server that has these lists, by the plural of what is in them, and no others."""
+    """A transport of a server with only these lists, by the plural of their items."""
 
     def __init__(self, **lists: tuple[str, list[Json]]) -> None:
         """Each with the kind of its items."""

@@ -79,7 +79,7 @@ class SchedulesWorld(BackupsWorld):
         return [each.metadata.name for each in self.admin.list_page(COMPACT_BACKUPS, NAMESPACE).items]
 
     def complete(self, name: str = "", at: datetime | None = None) -> None:
-        """A Backup ends well, the newest by default; its data are as of now, or `at`."""
+        """Complete a Backup, by default the newest; its data is from now, or from `at`."""
         now = self.clock.wall()
         self.say(
             "Complete",

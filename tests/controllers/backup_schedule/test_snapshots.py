@@ -280,7 +280,7 @@ def test_while_nothing_is_due_nothing_is_read_and_nothing_written(world: Schedul
     assert before == world.requests()
 
 
-def test_while_one_waits_for_its_group_nothing_is_read_and_nothing_written(world: SchedulesWorld) -> None:
+def test_a_schedule_that_waits_for_its_group_reads_and_writes_nothing(world: SchedulesWorld) -> None:
     group = {"tidb.pingcap.com/backup-schedule-group": "shared"}
     world.schedule("one", labels=group)
     world.schedule("two", labels=group)

@@ -1,4 +1,4 @@
-"""Whether a log contains the span of a CompactBackup (backup.md 6), in every order of the moments."""
+"""The check that a log contains the span of a CompactBackup (backup.md 6), in every order of the moments."""
 
 from itertools import combinations_with_replacement, product
 

@@ -1,4 +1,4 @@
-"""Whether a log covers the moments of a Restore (backup.md 4.4), in every order of the moments."""
+"""The check that a log covers the moments of a Restore (backup.md 4.4), in every order of the moments."""
 
 from itertools import product
 from typing import Any

@@ -78,7 +78,7 @@ def test_keeps_fields_that_another_manager_also_applies(client: Client) -> None:
     assert 5 == tree["spec"]["minReadySeconds"]
 
 
-def test_another_value_for_a_field_of_another_manager_is_a_conflict(client: Client) -> None:
+def test_a_different_value_for_a_field_of_another_manager_is_a_conflict(client: Client) -> None:
     _apply(client, _deployment(_container("x"), replicas=2))
     with pytest.raises(Conflict) as refused:
         _apply(client, _deployment(_container("x", "busybox:2"), replicas=3), "two")

@@ -100,7 +100,7 @@ def test_delete_collection_deletes_selected_objects(call: Calls) -> None:
     assert ["b"] == [item["metadata"]["name"] for item in left]
 
 
-def test_a_namespace_is_emptied_before_it_goes(call: Calls) -> None:
+def test_a_namespace_is_emptied_before_it_is_deleted(call: Calls) -> None:
     call.made("/api/v1/namespaces", {"metadata": {"name": "n"}})
     call.made("/api/v1/namespaces/n/configmaps", config_map("a"))
     call.made("/api/v1/namespaces/n/pods", pod("p", nodeName="n1"))

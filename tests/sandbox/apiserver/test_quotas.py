@@ -35,7 +35,7 @@ def refusal(call: Calls, path: str, body: Json) -> tuple[int, str]:
     return answer.code, answer.tree["message"]
 
 
-def test_a_pod_beyond_the_quota_is_refused_with_what_is_used(call: Calls) -> None:
+def test_the_refusal_of_a_pod_beyond_the_quota_shows_the_used_amount(call: Calls) -> None:
     quota(call, pods="1")
     call.made(PODS, pod("one"))
     what = 'pods "two" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
@@ -64,7 +64,7 @@ def test_requests_and_limits_of_containers_are_added(call: Calls) -> None:
     assert (403, f'pods "two" is forbidden: {what}, limited: limits.memory=1Gi,requests.cpu=1') == (status, said)
 
 
-def test_a_container_that_says_nothing_of_what_is_counted_is_refused(call: Calls) -> None:
+def test_refuses_a_container_without_a_request_for_a_counted_resource(call: Calls) -> None:
     quota(call, limits_memory="1Gi", cpu="2")
     what = 'pods "one" is forbidden: failed quota: q: must specify cpu for: a; limits.memory for: a'
     assert (403, what) == refusal(call, PODS, pod("one"))

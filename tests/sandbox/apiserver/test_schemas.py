@@ -53,7 +53,7 @@ def test_a_resource_missing_from_the_documents_is_an_error() -> None:
         extracted([{"components": {"schemas": {}}}], [_THINGS])
 
 
-def test_a_quantity_that_was_sent_as_a_number_is_kept_as_a_text() -> None:
+def test_a_quantity_sent_as_a_number_is_stored_as_text() -> None:
     claim = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
     sent: Json = {"spec": {"resources": {"requests": {"storage": 1073741824}}}}
     kept = schemas.prune(sent, schemas.of(claim), "", [])
