@@ -197,7 +197,7 @@ def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None
         if not _does(there, jobs.log_arguments(ctx.model, command)):
             return None  # it truncates until another moment; its end causes an event
     assert br is not None
-    tc = serving_cluster(ctx, br)
+    tc = serving_cluster(ctx, br, ctx.model.spec)
     if problems := validate_backup(ctx.model, pods.tikv_version(tc)):
         refuse(ctx, problems)
         return None

@@ -100,7 +100,7 @@ def _make(ctx: JobOwner[Backup]) -> Outcome | None:
         refuse(ctx, problems)
         return None
     br = ctx.model.spec.br
-    tc = serving_cluster(ctx, br) if br else None
+    tc = serving_cluster(ctx, br, ctx.model.spec, ctx.model.spec.from_) if br else None
     if tc is not None and (problems := validate_backup(ctx.model, pods.tikv_version(tc))):
         refuse(ctx, problems)
         return None

@@ -17,7 +17,7 @@ from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners.files import BEING_REMOVED, being_removed, everything, readable
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import cluster, job_of_others
+from controllers.job_owners.prerequisites import cluster, job_of_others, with_lacking_access
 from controllers.job_owners.starting import LOOK_AGAIN, REASON, what_keeps_it
 from controllers.job_owners.status import FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
 from kube.errors import AlreadyExists, ApiError
@@ -60,7 +60,7 @@ def _begin(ctx: JobOwner[CompactBackup]) -> Outcome | None:
         ctx.say(INVALID, "InvalidSpec", str(lacking))
         return None
     if isinstance(lacking, Wait):
-        return Waiting("WaitingForLog", lacking.what, _LOG_AGAIN)
+        return Waiting("WaitingForLog", with_lacking_access(ctx, lacking.what, ctx.model.spec, None), _LOG_AGAIN)
     ctx.await_pods(ctx.name)
     return _make(ctx, backups)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from apis.accessor import find
-from apis.backup_shared import BRConfig
+from apis.backup_shared import BRConfig, JobSpec, TiDBAccessConfig
 from apis.components import component_type, with_needed
 from apis.decoding import decode
 from apis.defaulting import with_defaults
@@ -18,7 +18,7 @@ from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object, whose
 from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
-from member.backups.environment import BadJob
+from member.backups.environment import BadJob, job_env, secret_names
 from member.labels import base_labels, selector_text
 from member.outcome import Waiting
 from ports import quantity
@@ -40,21 +40,36 @@ def no_longer_invalid(ctx: JobOwner[M]) -> None:
         ctx.say(status.INVALID, "Corrected", "the spec is valid now", is_true=False)
 
 
-def serving_cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
+def with_lacking_access(ctx: JobOwner[M], wait: str, spec: JobSpec, access: TiDBAccessConfig | None) -> str:
+    """The sentence about a wait, and about a Secret that the Job will lack afterwards. Raises ApiError, TransportError.
+
+    Otherwise the user would learn of the Secret only when the wait is over.
+    """
+    try:
+        job_env(spec, access, ctx.secrets(secret_names(spec, access)))
+    except BadJob as error:
+        return f"{wait}; then {error}"
+    return wait
+
+
+def serving_cluster(
+    ctx: JobOwner[M], br: BRConfig, spec: JobSpec, access: TiDBAccessConfig | None = None
+) -> TidbCluster:
     """The TidbCluster that `br` names, once its PD and TiKV, which BR needs, serve.
 
-    v1.6 silently waits until the whole cluster is Ready, for example for a TiCDC pod that cannot be scheduled. Raises
-    RequeueError, ApiError, TransportError.
+    The wait also names a missing Secret of `spec` or `access`. v1.6 silently waits until the whole cluster is Ready,
+    for example for a TiCDC pod that cannot be scheduled. Raises RequeueError, ApiError, TransportError.
     """
     tc = cluster(ctx, br)
     if any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions):
         return tc
     where = f"TidbCluster {tc.metadata.namespace}/{tc.metadata.name}"
     if lack := _not_serving(tc):
-        raise RequeueError("ClusterNotServing", f"waiting for {where}, with which BR cannot work: {lack}", _LOOK_AGAIN)
+        message = f"waiting for {where}, with which BR cannot work: {lack}"
+        raise RequeueError("ClusterNotServing", with_lacking_access(ctx, message, spec, access), _LOOK_AGAIN)
     if others := _of_other_images(ctx, tc):
         message = f"waiting for {where}: TiKV is being upgraded, and BR must fit all of it: {others}"
-        raise RequeueError("TiKVUpgrading", message, _LOOK_AGAIN)
+        raise RequeueError("TiKVUpgrading", with_lacking_access(ctx, message, spec, access), _LOOK_AGAIN)
     return tc
 
 

@@ -19,6 +19,7 @@ from controllers.job_owners.prerequisites import (
     require_free_name,
     schedule,
     serving_cluster,
+    with_lacking_access,
 )
 from controllers.job_owners.starting import await_start
 from controllers.restore import log_range
@@ -85,12 +86,12 @@ def _make(ctx: JobOwner[Restore]) -> Outcome | None:
         refuse(ctx, missing)
         return None
     no_longer_invalid(ctx)
-    tc = serving_cluster(ctx, spec.br) if spec.br else None
+    tc = serving_cluster(ctx, spec.br, spec, spec.to) if spec.br else None
     if going := being_removed(backups, (spec, spec.pitr_full_backup_storage_provider)):
         message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
         give_up(ctx, BEING_REMOVED, message)
     if isinstance(missing, Wait):
-        return Waiting("WaitingForLog", missing.what, _LOOK_AGAIN)
+        return Waiting("WaitingForLog", with_lacking_access(ctx, missing.what, spec, spec.to), _LOOK_AGAIN)
     name = restore_job_name(ctx.name)
     if is_to_point and tc is not None:
         _prepare_tikv(ctx, name, tc)
