@@ -39,7 +39,7 @@ SAMPLES = Path(__file__).resolve().parents[1] / "manifests" / "samples"
 
 
 class OperatorWorld:
-    """A world, the operator in it, and what tests ask of both."""
+    """A world, the operator in it, and common questions of tests about both."""
 
     CLUSTERS = TIDB_CLUSTERS
     """The kind of the clusters in question."""

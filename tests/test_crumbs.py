@@ -19,7 +19,7 @@ PLAN = frozenset({"component", "desired", "status", "scaling", "rolling", "failo
 
 
 def modules() -> dict[str, Path]:
-    """The modules of all rooms but the tests, by name."""
+    """The modules of all rooms except the tests, by name."""
     rooms = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name != "tests"]
     return {_name(path): path for room in rooms for path in room.rglob("*.py")}
 

@@ -46,5 +46,5 @@ def golden() -> Iterator[tuple[str, Json]]:
 
 
 def golden_clusters() -> list[tuple[str, Json]]:
-    """The TidbClusters among them, with their names."""
+    """The TidbClusters in the manifests, with their names."""
     return [(f"{name}/{item['metadata']['name']}", item) for name, item in golden() if item["kind"] == "TidbCluster"]

@@ -138,7 +138,7 @@ def test_flags_of_gcs_azure_and_volumes() -> None:
 
 
 @pytest.mark.rule("backup-7.6")
-def test_a_backup_of_everything() -> None:
+def test_the_arguments_of_a_full_backup() -> None:
     assert [
         "backup",
         "full",

@@ -1,4 +1,4 @@
-"""A user at work with kubectl: the steps, and how they are carried out in front of a recorder."""
+"""A user's session with kubectl: the steps, and their execution in front of a recorder."""
 
 import os
 import subprocess

@@ -88,7 +88,7 @@ def running(world: Side, namespace: str, body: Json) -> Json:
     return pod
 
 
-def test_a_pod_says_whose_it_is(world: Side, namespace: str) -> None:
+def test_a_pod_names_its_owner(world: Side, namespace: str) -> None:
     body = script("a", "sleep 3600")
     body["spec"]["template"]["metadata"] = {"labels": {"app": "x"}, "annotations": {"note": "y"}}
     pod = running(world, namespace, body)

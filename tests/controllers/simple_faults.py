@@ -34,7 +34,7 @@ class Faulty:
         return answer
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Watches are not used here."""
+        """The tests do not use watches."""
         return self._transport.stream(request, idle_timeout)
 
 

@@ -85,6 +85,6 @@ def test_a_change_by_another_client_is_corrected(admitting: Admitting) -> None:
 
 
 def test_admission_outside_the_pod_template_is_a_contest(clock: FakeClock) -> None:
-    """For example the number of replicas."""
+    """For example a change of the number of replicas."""
     admitting = Admitting(clock, lambda spec: spec.update(replicas=2))
     assert [True, True] == [admitting.is_written() for _ in range(2)]

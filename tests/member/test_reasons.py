@@ -169,7 +169,7 @@ def _of_attribute(modules: Mapping[str, _Module], node: ast.expr, name: str, whe
 
 
 def _made_of_titles(parts: list[ast.expr], where: str) -> set[str]:
-    """The reasons of a text with the title of a component in it."""
+    """The reasons of a text that contains the title of a component."""
     title = next(part for part in parts if isinstance(part, ast.FormattedValue))
     assert ast.unparse(title.value).endswith((".title", ".word")), where
     before, after = _text(parts[: parts.index(title)]), _text(parts[parts.index(title) + 1 :])

@@ -1,4 +1,4 @@
-"""ConfigMap and Job of a TidbInitializer are those that a live v1.6 made, by field (other-resources.md 2.3)."""
+"""ConfigMap and Job of a TidbInitializer match a live v1.6's, by field (other-resources.md 2.3)."""
 
 import json
 import re

@@ -41,5 +41,5 @@ def test_scenarios_and_plans_that_once_failed() -> None:
 
 
 @pytest.mark.rule("R21", "R24", "R28")
-def test_a_loss_and_an_edit() -> None:
+def test_plans_of_losses_and_edits_pass() -> None:
     _simulate("run", "loss/tidb-2.node.image@recorded", "return/tikv-4.node.config@recorded+150")

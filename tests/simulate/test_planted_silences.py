@@ -63,7 +63,7 @@ def test_pod_that_counts_as_stopped_because_the_operator_reaches_none(monkeypatc
     assert _taken("unready-roll", Column.OPERATOR)
 
 
-def test_pod_that_counts_as_stopped_because_its_node_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_pod_that_counts_as_stopped_because_its_node_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     def careless(_: ClusterContext, __: str, ___: Object) -> Activity:
         return Activity.STOPPED
 

@@ -427,7 +427,7 @@ def test_a_member_of_pd_that_was_marked_and_came_back(at_rest: Halfway) -> None:
 
 
 @pytest.mark.rule("lifecycle-9.2")
-def test_a_member_of_pd_that_was_deleted_and_not_replaced_yet(at_rest: Halfway) -> None:
+def test_a_member_of_pd_was_deleted_and_not_replaced_yet(at_rest: Halfway) -> None:
     uid, member = at_rest.claims()["pd-basic-pd-1"], at_rest.member("basic-pd-1")
     record = {"podName": "basic-pd-1", "memberID": member, "pvcUIDSet": {uid: {}}, "memberDeleted": True}
     at_rest.ask_pd("DELETE", f"members/id/{member}")

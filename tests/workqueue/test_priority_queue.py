@@ -150,7 +150,7 @@ def test_only_a_raise_moves_an_item_and_to_the_end_of_its_new_level(queue: Prior
 
 
 @pytest.mark.rule("PQ-4")
-def test_equals_come_in_the_order_of_becoming_ready(
+def test_items_of_equal_priority_come_in_the_order_of_becoming_ready(
     queue: PriorityQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     queue.add_after("last", 2)

@@ -36,7 +36,7 @@ NAMESPACE = "lab"
 
 
 def build(runtime: Runtime, etcd_of: EtcdOf) -> Sequence[Controller]:
-    """The controllers as the operator has them."""
+    """The controllers, assembled as in the operator."""
     owned = runtime.informers("app.kubernetes.io/managed-by in (backup-operator,restore-operator)")
     resources, settings = runtime.informers(""), ManagerSettings("manager")
     return (

@@ -185,7 +185,7 @@ def test_a_deleted_prune_job_is_recreated(restores: BackupsWorld) -> None:
     assert ["restore-demo", "restore-demo-prune"] == sorted(restores.jobs())
 
 
-def test_a_prune_that_failed_without_a_word_says_so(restores: BackupsWorld) -> None:
+def test_reports_a_prune_that_failed_silently(restores: BackupsWorld) -> None:
     restores.add(prune="afterFailed")
     restores.end("restore-demo")
     restores.end("restore-demo-prune")

@@ -371,7 +371,7 @@ def test_reverts_a_tikv_scale_in(
 
 
 def _is_at_rest(world: OperatorWorld) -> None:
-    # leaders spread until then
+    # leaders are spread until then
     world.run(60.0)
     world.forget()
     world.run(300.0)

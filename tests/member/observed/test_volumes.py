@@ -60,7 +60,7 @@ def test_sizes_are_compared_per_volume_name_and_by_value() -> None:
 
 
 @pytest.mark.rule("lifecycle-5.8")
-def test_a_volume_that_no_pod_has_is_left_out() -> None:
+def test_a_volume_without_a_pod_is_left_out() -> None:
     assert {} == volume_statuses([WANTED], [ActualVolume("other", "20Gi", "fast")])
 
 

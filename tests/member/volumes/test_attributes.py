@@ -38,7 +38,9 @@ def test_a_claim_requests_the_class() -> None:
 
 @pytest.mark.parametrize(("wanted", "written"), [("", False), ("slow", False), ("fast", True)])
 @pytest.mark.rule("lifecycle-10.3")
-def test_a_claim_that_has_it_or_may_keep_its_own_or_is_being_written_is_left_alone(wanted: str, written: bool) -> None:
+def test_leaves_a_claim_alone_that_has_the_class_or_keeps_its_own_or_is_being_written(
+    wanted: str, written: bool
+) -> None:
     api = FakeApi()
     ctx, each = context(api), claim(api, wanted, written=written)
     assert (Done(), []) == (change_classes(ctx, [each]), [call for call in api.calls if call.startswith("PATCH")])

@@ -94,7 +94,7 @@ def test_services_need_ports_with_names(call: Calls) -> None:
     assert ["spec.ports: Required value"] == _errors(answer.tree)
 
 
-def test_a_cluster_ip_stays(call: Calls) -> None:
+def test_a_cluster_ip_cannot_change(call: Calls) -> None:
     call.made(f"{CORE}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
     answer = call.merged(f"{CORE}/services/s", {"spec": {"clusterIP": "10.96.3.3", "clusterIPs": None}})
     assert ['spec.clusterIPs[0]: Invalid value: ["10.96.3.3"]: may not change once set'] == _errors(answer.tree)
