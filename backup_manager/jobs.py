@@ -74,7 +74,7 @@ class Job:
         return self._meta(storage, reason, read_meta)
 
     def log_meta(self, storage: Storage, reason: str) -> BackupMeta:
-        """The parsed `backupmeta` of a log backup. Raises as `meta`."""
+        """The parsed `backupmeta` of a log backup. Raises like `meta`."""
         return self._meta(storage, reason, read_log_meta)
 
     def _meta(self, storage: Storage, reason: str, read: Callable[[bytes], BackupMeta]) -> BackupMeta:

@@ -80,7 +80,7 @@ def made_at(storage: StorageProvider, url: str) -> Location:
 
 
 def archive_at(storage: StorageProvider, url: str) -> tuple[Location, str]:
-    """The directory and the name of an archive. Raises as `made_at`."""
+    """The directory and the name of an archive. Raises like `made_at`."""
     place = made_at(storage, url)
     directory, _, name = place.prefix.rpartition("/")
     if not name:

@@ -93,7 +93,7 @@ class Record:
             _log.warning("progress not written", name=self._name, cause=str(error))
 
     def annotate(self, name: str, value: str | None) -> None:
-        """Set an annotation (None removes it). Raises as `change`."""
+        """Set an annotation (None removes it). Raises like `change`."""
 
         def annotated(tree: Json) -> Json:
             there = dict(tree["metadata"].get("annotations") or {})

@@ -71,7 +71,7 @@ def marks(found: Object | None) -> frozenset[str]:
 def apply_data(ctx: Reconcile[Any], resource: Resource, desired: Json, granted: Iterable[str]) -> None:
     """Apply the desired Secret or ConfigMap, marked with its grants, and remove all other keys from its data.
 
-    A cluster's certificate thus disappears together with the reference. Raises as `Reconcile.apply`.
+    A cluster's certificate thus disappears together with the reference. Raises like `Reconcile.apply`.
     """
     cached = ctx.cached(resource, desired["metadata"]["name"])
     before: Json | None = None

@@ -31,7 +31,7 @@ _LOOK_AGAIN = 10.0
 
 
 def apply_service(ctx: Reconcile[Any], desired: Json) -> Object:
-    """Apply the desired Service; ports and addresses that Kubernetes allocated stay. Raises as `Reconcile.apply`."""
+    """Apply the desired Service; ports and addresses that Kubernetes allocated stay. Raises like `Reconcile.apply`."""
     cached = ctx.cached(SERVICES, desired["metadata"]["name"])
     if cached is None:
         return ctx.apply(SERVICES, stamped(desired))
@@ -46,7 +46,7 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
     """Apply the desired StatefulSet, except for fixed fields; the message of Done names a difference in those.
 
     The start script of v1.6 stays until its options change. `field` is the field of the spec that defines the volumes.
-    Raises as `Reconcile.apply`.
+    Raises like `Reconcile.apply`.
     """
     name = desired["metadata"]["name"]
     cached = ctx.cached(STATEFUL_SETS, name)
@@ -152,7 +152,7 @@ class WorkloadStatus(Protocol):
 def observe(ctx: Reconcile[Any], status: WorkloadStatus, name: str, made: Outcome | None) -> Outcome:
     """Update the status; return the wait for the pods if `made`, the outcome of the stage before, is Done, else Done.
 
-    `made` is None while the spec is invalid. Raises as `bring_to_ready`.
+    `made` is None while the spec is invalid. Raises like `bring_to_ready`.
     """
     live = ctx.cached(STATEFUL_SETS, name)
     status.synced, status.stateful_set = live is not None, None

@@ -39,7 +39,7 @@ class Runtime:
 
     - `informers`: returns the informers for a label selector, the same at each call.
     - `fence`: checked before each write that does not go through `client`.
-    - `other_leases`: watches Leases with the name of the own one in other namespaces; None if they are not watched.
+    - `other_leases`: watches Leases of the same name in other namespaces; None if they are not watched.
     - `secrets`: reads Secrets on behalf of objects.
     - `secret_metadata`: watches all Secrets; None if their changes are not watched.
     - `drain_timeout`: the seconds that running syncs may take after the stop.

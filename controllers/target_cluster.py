@@ -40,7 +40,7 @@ def _keys(owner: Object, references: list[Json | None], *, own_namespace: bool =
 def find_cluster(ctx: Reconcile[Any], namespace: str, name: str, field: str) -> TidbCluster | Waiting:
     """The TidbCluster with its defaults; a wait if it does not exist, is being deleted, or cannot be decoded.
 
-    Another operator may manage it: `-selector` limits what this one manages, not references. Raises as `referred`.
+    Another operator may manage it: `-selector` limits what this one manages, not references. Raises like `referred`.
     """
     found = ctx.referred(TIDB_CLUSTERS, namespace, name)
     if found is None:
@@ -65,7 +65,7 @@ def listed_cluster(
     """The one TidbCluster of `spec.clusters`; a wait if it is not available or has no PD.
 
     Deletes the owner's objects of the resources `made` that the consent of another cluster brought, and all of them if
-    the cluster does not consent. Raises as `withdraw` and `referred`.
+    the cluster does not consent. Raises like `withdraw` and `referred`.
     """
     name, namespace = references[0].name, references[0].namespace or ctx.namespace
     # the other cluster may withdraw its consent while this one cannot be served

@@ -95,7 +95,7 @@ class Caller:
     def ask_json(
         self, path: str, body: object, decoder: msgspec.json.Decoder[_T], *, longest: int = LONGEST_ANSWER
     ) -> _T:
-        """Send a read whose query is a JSON body, and decode the answer. Raises as `get_json`."""
+        """Send a read whose query is a JSON body, and decode the answer. Raises like `get_json`."""
         headers = {"content-type": "application/json"}
         asked = Request(
             "POST", self.base_url + path, headers, msgspec.json.encode(body), only_asks=True, longest_answer=longest

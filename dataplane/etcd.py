@@ -39,7 +39,7 @@ class EtcdClient:
         return found.value if found else None
 
     def entry(self, key: str) -> Entry | None:
-        """The value of a key and its lease. Raises as `get`."""
+        """The value of a key and its lease. Raises like `get`."""
         found = self._call.ask_json(_RANGE, {"key": _encoded(key.encode())}, _ANSWER)
         return Entry(found.kvs[0].value, found.kvs[0].lease) if found.kvs else None
 
@@ -64,18 +64,18 @@ class EtcdClient:
         return self._call.decoded(_GRANTING, answer, _GRANT).id
 
     def put(self, key: str, value: bytes, lease: int) -> None:
-        """Write a key, which vanishes when its lease expires. Raises as `grant`."""
+        """Write a key, which vanishes when its lease expires. Raises like `grant`."""
         body = {"key": _encoded(key.encode()), "value": _encoded(value), "lease": str(lease)}
         about = {"key": key, "value": value.decode("utf-8", "replace")}
         self._call.write("POST", "/v3/kv/put", body, done="key written in PD's etcd", about=about)
 
     def delete(self, key: str) -> None:
-        """Delete a key if it exists. Raises as `grant`."""
+        """Delete a key if it exists. Raises like `grant`."""
         body = {"key": _encoded(key.encode())}
         self._call.write("POST", "/v3/kv/deleterange", body, done="key deleted in PD's etcd", about={"key": key})
 
     def delete_together(self, keys: Sequence[str], prefixes: Sequence[str]) -> None:
-        """Delete keys, and all keys that begin with one of the prefixes, in one transaction. Raises as `grant`."""
+        """Delete keys, and all keys that begin with one of the prefixes, in one transaction. Raises like `grant`."""
         ranges = [*({"key": _encoded(key.encode())} for key in keys), *map(_below, prefixes)]
         body = {"success": [{"requestDeleteRange": each} for each in ranges]}
         about = {"keys": list(keys), "below": list(prefixes)}

@@ -13,7 +13,7 @@ from dataplane.errors import BadTlsMaterial
 
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
-    """The trusted authority and the own identity: PEM bytes of `ca.crt`, `tls.crt` and `tls.key`.
+    """The trusted authority and the client identity: PEM bytes of `ca.crt`, `tls.crt` and `tls.key`.
 
     With `checks_names` the server's certificate must cover the dialled name.
     """

@@ -33,7 +33,7 @@ class DMClusters(Claims, Askers, Protocol):
         """The current cluster. Raises kube.errors.ApiError, TransportError."""
 
     def with_data(self, dc: DMCluster) -> Collection[str]:
-        """The names of the claims that hold data of masters. Raises as `get`."""
+        """The names of the claims that hold data of masters. Raises like `get`."""
 
 
 class Masters(Protocol):

@@ -43,7 +43,7 @@ class Clusters(Claims, Askers, Protocol):
         """The current cluster. Raises kube.errors.ApiError, TransportError."""
 
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
-        """The ids of the PD clusters whose data is in the volume claims. Raises as `get`."""
+        """The ids of the PD clusters whose data is in the volume claims. Raises like `get`."""
 
 
 class Members(Protocol):

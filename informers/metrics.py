@@ -49,13 +49,13 @@ class InformerMetrics:
         )
         self.index_failures = Counter(
             "informer_index_failures_total",
-            "Objects an index function could not cope with",
+            "Objects for which an index function raised",
             ("resource", "index"),
             registry=registry,
         )
         self.unreadable = Counter(
             "informer_unreadable_objects_total",
-            "Items of lists and watch events that were skipped as they are no object, or could not be stored",
+            "Items of lists and watch events that were skipped, because they are no objects or cannot be stored",
             ("resource",),
             registry=registry,
         )

@@ -155,7 +155,7 @@ class Applier:
     def annotate_alone(self, resource: Resource, cached: Object, annotations: Mapping[str, str | None]) -> bool:
         """Set annotations unless admission might change the spec on the way; True if they were set.
 
-        A webhook acts on each write, and a changed pod template restarts pods. Raises as `annotate`.
+        A webhook acts on each write, and a changed pod template restarts pods. Raises like `annotate`.
         """
         tried = self.try_out(resource, cached, {"metadata": {"annotations": dict(annotations)}})
         if tried is None or tried.decode().get("spec") != cached.decode().get("spec"):
@@ -164,7 +164,7 @@ class Applier:
         return True
 
     def try_out(self, resource: Resource, cached: Object, patch: Json) -> Object | None:
-        """The object that a patch would produce, according to the API server; changes nothing. Raises as `annotate`.
+        """The object that a patch would produce, according to the API server; changes nothing. Raises like `annotate`.
 
         None if a webhook does not support dry runs, e.g. one from Kubernetes 1.21 that declares no side effects.
         """
@@ -187,7 +187,7 @@ class Applier:
         return self._patch(resource, cached, cached.decode(), {"metadata": {"finalizers": [*there, finalizer]}})
 
     def remove_finalizer(self, resource: Resource, cached: Object, finalizer: str) -> Object:
-        """Remove the operator's finalizer from a deleted object; other finalizers stay. Raises as `add_finalizer`."""
+        """Remove the operator's finalizer from a deleted object; other finalizers stay. Raises like `add_finalizer`."""
         left = [each for each in cached.metadata.finalizers if each != finalizer]
         if len(left) == len(cached.metadata.finalizers):
             return cached

@@ -369,7 +369,7 @@ class Client:
         return self._object(resource, self.request("PATCH", path + query, body=whole, content_type=APPLY_PATCH))
 
     def try_patch(self, resource: Resource, name: str, namespace: str, patch: Json) -> Object:
-        """The object that a merge patch would produce; changes nothing. Raises as `patch`."""
+        """The object that a merge patch would produce; changes nothing. Raises like `patch`."""
         path = resource.path(namespace, name) + _query(dryRun="All")
         answer = self.request("PATCH", path, body=patch, content_type=MERGE_PATCH, only_asks=True)
         return self._object(resource, answer)

@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The trusted authorities and the own certificate, as PEM bytes. An empty `ca` means the system's authorities."""
+    """The trusted authorities (empty: the system's) and the client certificate, as PEM bytes."""
 
     ca: bytes = b""
     certificate: bytes = field(default=b"", repr=False)
@@ -73,7 +73,7 @@ class ClusterConfig:
     tls: Tls = field(default_factory=Tls)
     credentials: Credentials = field(default_factory=NoCredentials, repr=False)
     impersonation: Headers = ()
-    """The headers that name the user to act as, if it is not the own identity."""
+    """The headers that name the user to act as, if it differs from the credential."""
     proxy_url: str = field(default="", repr=False)
     pods_proxy_url: str = field(default="", repr=False)
     """The proxy that reaches Services and pods of the cluster from outside, of the extension POD_NETWORK."""

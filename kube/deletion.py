@@ -40,7 +40,7 @@ class Destroyer:
         self._client = client
 
     def observe(self, resource: Resource, name: str, namespace: str = "") -> LiveObject | None:
-        """Read an object live; None when it does not exist. Raises as `Client.find`."""
+        """Read an object live; None when it does not exist. Raises like `Client.find`."""
         live = self._client.find(resource, name, namespace)
         return LiveObject(_LIVE_READ, resource, live) if live else None
 

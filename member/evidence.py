@@ -364,7 +364,7 @@ def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
 def spec_or_wait(ctx: ClusterContext, again: float) -> Evidence | Waiting:
     """Evidence that the live spec confirms this reconcile's decisions, or the wait for the cache to catch up.
 
-    `again`: seconds until the next check. Raises as `spec_confirmed`.
+    `again`: seconds until the next check. Raises like `spec_confirmed`.
     """
     outdated = Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", again)
     return spec_confirmed(ctx) or outdated
@@ -408,14 +408,14 @@ def delete_member(pd: PDClient, seen: LiveMember, why: Evidence) -> None:
 
 
 def delete_master(masters: DMMasterClient, seen: LiveMaster, why: Evidence) -> None:
-    """Remove a master from DM. Raises as `delete_member`."""
+    """Remove a master from DM. Raises like `delete_member`."""
     require(why, "removing a master from DM")
     with bound_contextvars(why=why.what):
         masters.delete_master(seen)
 
 
 def delete_worker(masters: DMMasterClient, seen: LiveWorker, why: Evidence) -> None:
-    """Remove an offline worker from DM. Raises as `delete_member`."""
+    """Remove an offline worker from DM. Raises like `delete_member`."""
     require(why, "removing a worker from DM")
     with bound_contextvars(why=why.what):
         masters.delete_worker(seen)
@@ -429,7 +429,7 @@ def delete_store(
 ) -> bool:
     """Have PD move a store's data away; False if `may_go` rejects the stores that PD lists immediately before.
 
-    Raises as `delete_member`.
+    Raises like `delete_member`.
     """
     require(why, "deleting a store")
     with bound_contextvars(why=why.what):
@@ -437,7 +437,7 @@ def delete_store(
 
 
 def close_pump_node(pump: PumpClient, seen: LivePumpNode, why: Evidence) -> None:
-    """Close a Pump node: it accepts no more binlogs and goes offline once all are read. Raises as `delete_member`."""
+    """Close a Pump node: it accepts no more binlogs and goes offline once all are read. Raises like `delete_member`."""
     require(why, "closing a Pump node")
     with bound_contextvars(why=why.what):
         pump.close(seen)

@@ -74,7 +74,7 @@ class Threads:
 
 
 def both(side_by_side: SideBySide, one: Callable[[], _T], other: Callable[[], _U]) -> tuple[_T, _U]:
-    """The results of two concurrent calls. Raises as `SideBySide.run`."""
+    """The results of two concurrent calls. Raises like `SideBySide.run`."""
     calls: tuple[Callable[[], _T | _U], ...] = (one, other)
     found = side_by_side.run(calls)
     return cast("_T", found[0]), cast("_U", found[1])

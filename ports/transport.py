@@ -34,7 +34,7 @@ class Credentials(Protocol):
 
     @property
     def key(self) -> bytes:
-        """The key of the own certificate."""
+        """The private key of the certificate."""
 
     @property
     def checks_names(self) -> bool:

@@ -55,6 +55,6 @@ def last_word(client: Client, found: Found, pod: str) -> tuple[str, str]:
 
 
 def news_of(client: Client, found: Found, pod: str, known: tuple[str, str]) -> str:
-    """New events about a pod, or a sentence that there are none. Raises as `last_word`."""
+    """New events about a pod, or a sentence that there are none. Raises like `last_word`."""
     said = last_word(client, found, pod)
     return said[1] if said != known else "the operator was told"

@@ -23,8 +23,8 @@ _LABELS = ("namespace", "name")
 _LAG = "tidb_operator_log_backup_checkpoint_lag_seconds"
 _CLEAN_FAILED = "tidb_operator_backup_clean_failed"
 _FAMILIES = {
-    _LAG: "How long ago the moment is up to which a log backup that is to run has saved everything.",
-    _CLEAN_FAILED: "1 for a Backup that is deleted and whose files can't be removed, or are kept for others.",
+    _LAG: "Seconds since the checkpoint of a log backup, up to which it has saved everything.",
+    _CLEAN_FAILED: "1 for a deleted Backup whose files cannot be removed, or are needed by another object.",
 }
 
 

@@ -70,7 +70,7 @@ class Scheduling:
         return parse_time(str(self.ctx.status.get(name) or ""))
 
     def note(self, **fields: object) -> None:
-        """Write fields of the status; None removes a field. Raises as `JobOwner.write`."""
+        """Write fields of the status; None removes a field. Raises like `JobOwner.write`."""
         kept = {key: value for key, value in (self.ctx.status | fields).items() if value is not None}
         self.ctx.write(kept)
 

@@ -102,14 +102,14 @@ class _Found:
         return self.ctx.owned.runtime.client.find(resource, name, namespace)
 
     def value(self, resource: Resource, namespace: str, name: str, key: str, what: str) -> str:
-        """The text of a key, as the object holds it. Raises as `data`."""
+        """The text of a key, as the object holds it. Raises like `data`."""
         data = self.data(resource, namespace, name, what)
         if key not in data:
             raise Missing(f"{resource.kind} {namespace}/{name} with {what} has no key {key}; add it")
         return data[key]
 
     def certificates(self, namespace: str, name: str, cluster: str) -> None:
-        """Make files of the certificate in the Secret of a cluster. Raises as `data`."""
+        """Make files of the certificate in the Secret of a cluster. Raises like `data`."""
         data = self.data(SECRETS, namespace, name, f"the client certificate of {cluster}")
         self.assets |= {asset(namespace, name, key): data[key] for key in CERTIFICATE_KEYS if key in data}
 
@@ -165,7 +165,7 @@ def _remove_stale_certificates(found: _Found) -> None:
     """Remove the certificates of clusters that have withdrawn their consent, and of other namespaces' clusters that the
     monitor no longer names: whatever else is missing, they go.
 
-    Raises as `Reconcile.apply`.
+    Raises like `Reconcile.apply`.
     """
     withdrawn = tuple(map(certificate_files, found.marks & found.refused.keys()))
     named = tuple(map(certificate_files, _named_clusters(found.ctx)))

@@ -78,7 +78,7 @@ _LOOK_AGAIN = 10.0
 
 
 def observe(ctx: ClusterContext, member: Workload) -> Outcome:
-    """Update the status of one component; without a spec and a StatefulSet it has no members. Raises as `act`."""
+    """Update the status of one component; without a spec and a StatefulSet it has no members. Raises like `act`."""
     if find(ctx.tc, member.name) is not None:
         return member.observe(ctx)
     status = predicates.status_of(ctx.tc, member.name)

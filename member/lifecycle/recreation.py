@@ -192,7 +192,7 @@ def remade_before_it_ran(
 ) -> Waiting | None:
     """Delete a StatefulSet for recreation if it cannot be changed as wanted and no pod of it has ever run.
 
-    This way the user can take back a volume that no provisioner can create. Raises as `delete_keeping_pods`.
+    This way the user can take back a volume that no provisioner can create. Raises like `delete_keeping_pods`.
     """
     if _any_ran(pods_of(ctx, component)):
         return None

@@ -73,7 +73,7 @@ def updated(
 
 
 def kept(ctx: ClusterContext, component: str, as_it_runs: Callable[[], Outcome]) -> Outcome:
-    """Run `as_it_runs` after a refusal; Done if the API server refuses that as well. Raises as `updated`."""
+    """Run `as_it_runs` after a refusal; Done if the API server refuses that as well. Raises like `updated`."""
     # assume that the refused update would have restarted pods, so that later components wait
     ctx.rolls_to_come.add(component)
     outcome, _ = attempted(ctx, f"{component} as it runs", as_it_runs)

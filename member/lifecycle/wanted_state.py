@@ -85,7 +85,7 @@ def _is_of_others(ctx: ClusterContext, component: str, config_map: Object) -> bo
 
 
 def write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapChoice) -> None:
-    """Write the chosen ConfigMap, unless another client keeps it. Raises as `member.apply.writes.apply`."""
+    """Write the chosen ConfigMap, unless another client keeps it. Raises like `member.apply.writes.apply`."""
     if choice.is_of_others or not choice.data:
         # a component with its script in the command may have no configuration
         return

@@ -87,7 +87,7 @@ class SqlNetwork:
     ) -> list[Rows]:
         """Execute statements, over TLS if `tls` is given, and return the results of those that have one.
 
-        Raises as `execute`, and TlsError.
+        Raises like `execute`, and TlsError.
         """
         found = self._network.dial(login.host, login.port, self._origin, login.timeout)
         if found is None:

@@ -228,7 +228,7 @@ def test_null_means_no_stores() -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_1_stores_before_bootstrap_raise() -> None:
+def test_1_a_request_for_stores_before_the_bootstrap_raises() -> None:
     with pytest.raises(NotBootstrapped):
         pd(STORES, NOT_BOOTSTRAPPED).stores()
 

@@ -139,7 +139,7 @@ def test_rights_in_all_namespaces_go_with_the_monitor(monitors: Monitors) -> Non
 
 
 @pytest.mark.rule("other-resources-3.2")
-def test_they_go_with_the_field_too(monitors: Monitors) -> None:
+def test_cluster_roles_are_deleted_when_the_field_is_unset(monitors: Monitors) -> None:
     monitors.create(monitor(clusterScoped=True))
     monitors.run_until_ready()
     monitors.change(clusterScoped=False)
