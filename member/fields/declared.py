@@ -80,11 +80,11 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
     ),
     "ticdc.gracefulShutdownTimeout": AtRunTime(
         "how long a capture may take to hand its tables over",
-        f"{_SYNCS}/test_ticdc.py::test_after_the_time_out_the_pod_goes_anyway_and_that_is_told",
+        f"{_SYNCS}/test_ticdc.py::test_after_the_timeout_the_pod_goes_anyway_and_an_event_reports_it",
     ),
     "tidb.initializer.createPassword": AtRunTime(
         "a Secret `<tc>-init` with a password, which root gets",
-        f"{_SYNCS}/test_password.py::test_root_gets_what_the_secret_holds_and_nobody_is_told",
+        f"{_SYNCS}/test_password.py::test_root_gets_the_secrets_password_and_no_log_or_event_shows_it",
     ),
     "tidb.binlogEnabled": AtRunTime(
         "TiDB waits for a Pump that is online",
@@ -116,11 +116,11 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
     ),
     "enablePVReclaim": AtRunTime(
         "claims that a scale-in left behind are deleted",
-        f"{_SYNCS}/test_housekeeping.py::test_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it",
+        f"{_SYNCS}/test_housekeeping.py::test_deletes_a_claim_left_behind_with_its_volume_on_request",
     ),
     "enablePVCReplace": AtRunTime(
         "volumes that cannot be changed in place are replaced, pod by pod",
-        f"{_SYNCS}/test_volume_replacement.py::test_what_is_left_stays_when_it_is_taken_back",
+        f"{_SYNCS}/test_volume_replacement.py::test_the_remaining_volumes_stay_after_the_change_is_reverted",
     ),
 }
 
@@ -189,13 +189,13 @@ TESTS: Mapping[str, str] = {
     "*.image": "apis/test_images.py::test_image_of_a_component",
     "*imagePullPolicy": "apis/test_accessor.py::test_component_replaces_cluster",
     "*.storageVolumes[].*": f"{_SET}::test_claims_carry_name_mode_size_and_classes_only",
-    "*imagePullSecrets": f"{_POD}::test_a_component_replaces_what_the_cluster_says",
-    "*affinity": f"{_POD}::test_a_component_replaces_what_the_cluster_says",
-    "*priorityClassName": f"{_POD}::test_a_component_replaces_what_the_cluster_says",
-    "*schedulerName": f"{_POD}::test_a_component_replaces_what_the_cluster_says",
-    "*dnsConfig": f"{_POD}::test_a_component_replaces_what_the_cluster_says",
-    "*dnsPolicy": f"{_POD}::test_a_component_replaces_what_the_cluster_says",
-    "*tolerations": f"{_POD}::test_a_component_replaces_what_the_cluster_says",
+    "*imagePullSecrets": f"{_POD}::test_a_components_setting_replaces_the_clusters",
+    "*affinity": f"{_POD}::test_a_components_setting_replaces_the_clusters",
+    "*priorityClassName": f"{_POD}::test_a_components_setting_replaces_the_clusters",
+    "*schedulerName": f"{_POD}::test_a_components_setting_replaces_the_clusters",
+    "*dnsConfig": f"{_POD}::test_a_components_setting_replaces_the_clusters",
+    "*dnsPolicy": f"{_POD}::test_a_components_setting_replaces_the_clusters",
+    "*tolerations": f"{_POD}::test_a_components_setting_replaces_the_clusters",
     "*hostNetwork": f"{_POD}::test_host_network_changes_the_dns_policy_and_names_the_pod",
     "*odSecurityContext": f"{_POD}::test_sysctls_move_into_a_privileged_init_container",
     "*nodeSelector": f"{_POD}::test_node_selectors_merge_by_key",
@@ -233,7 +233,7 @@ TESTS: Mapping[str, str] = {
     "startScriptVersion": f"{_SCRIPTS}/test_recorded_options.py::test_other_texts_have_other_options",
     "startScriptV2FeatureFlags": f"{_PD_SCRIPT}::test_no_wait_dns",
     "timezone": "member/test_ticdc.py::test_the_time_zone",
-    "tlsCluster.enableDiscoveryMTLS": f"{_PD_SCRIPT}::test_discovery_with_mtls_is_asked_with_certificates",
+    "tlsCluster.enableDiscoveryMTLS": f"{_PD_SCRIPT}::test_asks_discovery_with_certificates_under_mtls",
     "discovery.*Probe.*": "member/test_discovery.py::test_probes_only_when_wished_and_only_with_given_times",
     "pd.readinessProbe.*": "member/test_pd.py::test_readiness_only_when_wished",
     "tikv.readinessProbe.*": f"{_TIKV}::test_readiness_only_when_wished",
@@ -268,13 +268,13 @@ TESTS: Mapping[str, str] = {
     "tiflash.storageClaims*.resources": (
         "member/test_tiflash.py::test_each_claim_is_mounted_by_its_number_and_tailers_have_the_volume_of_their_file"
     ),
-    "tiflash.config.*": "member/test_tiflash.py::test_what_the_user_writes_stands",
+    "tiflash.config.*": "member/test_tiflash.py::test_the_users_settings_win",
     "ticdc.tlsClientSecretNames": "member/test_ticdc.py::test_volumes_and_mounts_in_their_different_orders",
     "ticdc.config": f"{_SCRIPTS}/test_ticdc_script.py::test_flags_of_the_configuration_unless_wrongly_typed",
-    "tiproxy.sslEnableTiDB": f"{_TIPROXY}::test_certificates_in_the_configuration_are_those_that_are_mounted",
-    "tiproxy.certLayout": f"{_TIPROXY}::test_certificates_in_the_configuration_are_those_that_are_mounted",
+    "tiproxy.sslEnableTiDB": f"{_TIPROXY}::test_the_configuration_names_the_mounted_certificates",
+    "tiproxy.certLayout": f"{_TIPROXY}::test_the_configuration_names_the_mounted_certificates",
     "tiproxy.tlsClientSecretName": f"{_TIPROXY}::test_the_secret_for_sql_to_tidb_may_have_another_name",
-    "tiproxy.config": f"{_TIPROXY}::test_what_the_operator_sets_and_what_it_leaves_to_the_user",
-    "pump.setTimeZone": "member/test_pump.py::test_the_time_zone_only_when_wished",
+    "tiproxy.config": f"{_TIPROXY}::test_the_operators_settings_and_the_users_settings",
+    "pump.setTimeZone": "member/test_pump.py::test_sets_the_time_zone_only_on_request",
 }
 """The test of a field's meaning, besides the test that every field arrives where the table says."""

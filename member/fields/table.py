@@ -35,8 +35,8 @@ it, with what to write instead.
 The operator writes all fields of `status` but `status.tidb.resignDDLOwnerRetryCount`, as v1.6 does.
 """
 
-_SEEN = "member/test_fields.py::test_what_is_declared_is_seen"
-_SAID = "member/test_fields.py::test_no_field_is_without_an_effect_unless_it_is_said"
+_SEEN = "member/test_fields.py::test_every_declared_effect_shows"
+_SAID = "member/test_fields.py::test_every_field_has_an_effect_or_a_declaration_that_it_has_none"
 _NO_EFFECT = "none, as with v1.6"
 
 

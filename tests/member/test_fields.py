@@ -77,13 +77,13 @@ def is_seen(path: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("owner", OWNERS)
 @pytest.mark.rule("R22")
-def test_what_is_declared_is_seen(owner: str) -> None:
+def test_every_declared_effect_shows(owner: str) -> None:
     assert [] == [path for path in shown(owner) if not is_seen(path)]
 
 
 @pytest.mark.slow
 @pytest.mark.rule("R22")
-def test_no_field_is_without_an_effect_unless_it_is_said() -> None:
+def test_every_field_has_an_effect_or_a_declaration_that_it_has_none() -> None:
     assert [] == table.defects()
 
 

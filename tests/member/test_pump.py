@@ -31,7 +31,7 @@ def test_the_service_has_no_suffix_and_no_component_label() -> None:
     ],
 )
 @pytest.mark.rule("objects-4.8")
-def test_the_time_zone_only_when_wished(spec: Json, expected: Json) -> None:
+def test_sets_the_time_zone_only_on_request(spec: Json, expected: Json) -> None:
     made = pump.stateful_set(cluster(timezone="UTC", pump=PUMP | spec), "cm")
     assert expected == values(container_of(made, "pump") | {"env": container_of(made, "pump").get("env", [])})
 

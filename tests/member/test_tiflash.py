@@ -102,7 +102,7 @@ def test_the_init_container_has_a_certificate_if_discovery_requires_one() -> Non
 
 
 @pytest.mark.rule("objects-6.7")
-def test_what_the_user_writes_stands() -> None:
+def test_the_users_settings_win() -> None:
     own = {"config": "tmp_path = '/tmp'\n[flash]\ntidb_status_addr = 'x:1'\n", "proxy": "log-level = 'warn'\n"}
     tc = with_tiflash(tiflash={"config": own})
     assert ["/tmp", "x:1", "0.0.0.0:3930"] == server(tc, "tmp_path", "flash.tidb_status_addr", "flash.service_addr")

@@ -43,7 +43,7 @@ def files(directory: str, *, ca: bool = True, pair: bool = True, **more: Any) ->
 
 
 @pytest.mark.rule("objects-6.4")
-def test_what_the_operator_sets_and_what_it_leaves_to_the_user() -> None:
+def test_the_operators_settings_and_the_users_settings() -> None:
     assert {"workdir": "/var/lib/tiproxy/work", "proxy": PLAIN} == config(proxied())
     asked = (
         "workdir = '/elsewhere'\n[proxy]\npd-addrs = 'other:2379'\nrequire-backend-tls = true\nmax-connections = 5\n"
@@ -151,7 +151,7 @@ def test_8_the_pd_of_another_cluster_has_its_full_name(reference: Json, expected
     ],
 )  # fmt: skip
 @pytest.mark.rule("objects-9.3")
-def test_certificates_in_the_configuration_are_those_that_are_mounted(
+def test_the_configuration_names_the_mounted_certificates(
     tc: TidbCluster, security: Json, mounts: dict[str, str]
 ) -> None:
     assert security == config(tc).get("security", {})

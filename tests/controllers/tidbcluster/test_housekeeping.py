@@ -353,7 +353,7 @@ def node_of(world: OperatorWorld) -> str:
 
 
 @pytest.mark.rule("lifecycle-11.2")
-def test_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basic: OperatorWorld) -> None:
+def test_deletes_a_claim_left_behind_with_its_volume_on_request(basic: OperatorWorld) -> None:
     claim = leave_behind(basic)
     volume = volume_of(basic, claim)["metadata"]["name"]
     basic.run(215.0)  # a new claim is given time to know its ids

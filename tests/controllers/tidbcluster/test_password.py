@@ -37,7 +37,7 @@ def is_initialized(world: OperatorWorld) -> bool:
 
 
 @pytest.mark.rule("4.5")
-def test_root_gets_what_the_secret_holds_and_nobody_is_told(world: OperatorWorld) -> None:
+def test_root_gets_the_secrets_password_and_no_log_or_event_shows_it(world: OperatorWorld) -> None:
     with capture_logs() as logs:
         applied(world)
         world.run_until_ready()

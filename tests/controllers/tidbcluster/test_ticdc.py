@@ -147,7 +147,7 @@ def test_an_error_does_not_count_as_a_capture_without_tables(basic: OperatorWorl
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.7")
-def test_after_the_time_out_the_pod_goes_anyway_and_that_is_told(world: OperatorWorld) -> None:
+def test_after_the_timeout_the_pod_goes_anyway_and_an_event_reports_it(world: OperatorWorld) -> None:
     replicating(world, gracefulShutdownTimeout="1m")
     world.world.data_plane.network.inject(
         Fault(Trouble.ANSWER, target="*ticdc*", path="/api/v1/captures/drain", status=503)

@@ -110,7 +110,7 @@ def test_a_new_annotation_does_not_delay_replacement(three: OperatorWorld, begun
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-10.4")
-def test_what_is_left_stays_when_it_is_taken_back(three: OperatorWorld) -> None:
+def test_the_remaining_volumes_stay_after_the_change_is_reverted(three: OperatorWorld) -> None:
     before = claims(three, "tikv")
     three.change(tikv={"requests": {"storage": "512Mi"}})
     three.run_until(lambda: three.replicas("tikv") == 4)

@@ -39,7 +39,7 @@ def test_without_wishes_only_what_the_operator_decides_is_written() -> None:
     ],
 )
 @pytest.mark.rule("objects-3.3")
-def test_a_component_replaces_what_the_cluster_says(field: str, cluster_value: object, own_value: object) -> None:
+def test_a_components_setting_replaces_the_clusters(field: str, cluster_value: object, own_value: object) -> None:
     assert cluster_value == _pod(**{field: cluster_value})[field]
     assert own_value == _pod(pd={field: own_value}, **{field: cluster_value})[field]
 

@@ -101,7 +101,7 @@ def test_members_have_long_names_where_clusters_span_networks(pd_pod: Pod, tc: T
 
 
 @pytest.mark.rule("objects-7.3")
-def test_discovery_with_mtls_is_asked_with_certificates(pd_pod: Pod) -> None:
+def test_asks_discovery_with_certificates_under_mtls(pd_pod: Pod) -> None:
     tls = {"enabled": True, "enableDiscoveryMTLS": True}
     pd_pod.answers("curl", (22, ""), (0, "--join=https://b:2379"))
     run = pd_pod.run(pd_script(cluster(tlsCluster=tls)))
