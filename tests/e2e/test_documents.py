@@ -1,4 +1,4 @@
-"""The links of the documents work, and so do the commands in them (docs/)."""
+"""The links and commands of the documents work (docs/)."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A schedule's objects match a live v1.6's by field, and so does its status (backup.md 5.2)."""
+"""A schedule's objects and status match a live v1.6's by field (backup.md 5.2)."""
 
 import re
 from datetime import datetime

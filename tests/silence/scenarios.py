@@ -1,4 +1,4 @@
-"""How each destructive step comes about in the sandbox, and the calls in which it shows."""
+"""Scenarios that lead to each destructive step in the sandbox, and the calls that show it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -67,9 +67,9 @@ def made(scenario: Scenario) -> OperatorWorld:
 
 
 def begin(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
-    """Let a silence begin, and the user wish for the step; what ends the silence.
+    """Let a silence begin, and the user request the step; returns what ends the silence.
 
-    A cache is old in that the wish, which it shows, has been withdrawn since.
+    An old cache still shows the request, which the user has withdrawn since.
     """
     if column is Column.CACHE:
         scenario.wish(world)
@@ -82,7 +82,7 @@ def begin(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
 
 
 def run(world: OperatorWorld, seconds: float) -> None:
-    """Let world and operator work, also where syncs last so long that one follows another at once."""
+    """Run world and operator, also if syncs last so long that one follows another at once."""
     end = world.clock.now() + seconds
     while world.clock.now() < end:
         world.world.settle()
@@ -98,7 +98,7 @@ def acts(world: OperatorWorld, scenario: Scenario) -> list[str]:
 
 
 def _sent(world: OperatorWorld) -> list[str]:
-    """What the operator has written: `verb resource name` to the API server, `METHOD /path` to servers.
+    """The operator's writes: `verb resource name` to the API server, `METHOD /path` to servers.
 
     A write of replicas is `scale name`, one of a partition below the last pod `restart name`.
     """
@@ -109,7 +109,7 @@ def _sent(world: OperatorWorld) -> list[str]:
 
 
 def _effect(patch: bytes | None) -> str:
-    """What a patch of a StatefulSet of three or more pods does to them."""
+    """The effect of a patch on a StatefulSet of three or more pods."""
     spec = msgspec.json.decode(patch or b"{}").get("spec") or {}
     if "replicas" in spec:
         return "scale"
@@ -118,7 +118,7 @@ def _effect(patch: bytes | None) -> str:
 
 
 def silenced(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
-    """Let any silence but an old cache begin; return what ends it."""
+    """Let any silence except an old cache begin; returns what ends it."""
     faults = world.world.faults
     match column:
         case Column.SILENT:

@@ -1,4 +1,4 @@
-"""Where the operator calls what destroys, found in its source."""
+"""The operator's destructive calls, found in its source."""
 
 import ast
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _NAMES = frozenset(
         "PodDeletion",
     }
 )
-"""Functions that destroy, or hand over what is to be destroyed."""
+"""Functions that destroy, or pass on what is to be destroyed."""
 
 _METHODS = frozenset(
     {
@@ -58,7 +58,7 @@ _QUALIFIED = frozenset(
         ("UpdateStrategy", "on_delete"),
     }
 )
-"""Methods that do when they are called on what goes by this name."""
+"""Methods that destroy if their object has this name."""
 
 _DOORS = ("member/evidence.py", "dataplane/pd.py", "dataplane/dm.py")
 """The functions themselves, each of which takes evidence."""
@@ -91,7 +91,7 @@ def _sites_of(path: Path) -> Iterator[str]:
 
 
 def _calls(node: ast.AST, function: str) -> Iterator[tuple[str, str]]:
-    """What destroys, below a node, with the innermost function around it; outside of one nothing is called."""
+    """The destructive calls below a node, with the innermost function around them; no call is outside of one."""
     if isinstance(node, ast.FunctionDef):
         function = node.name
     if function and (call := _destroys(node)):
@@ -113,7 +113,7 @@ def _destroys(node: ast.AST) -> str:
 
 
 def _name(node: ast.AST) -> str:
-    """What something goes by."""
+    """The name of an expression."""
     if isinstance(node, ast.Call):
         return _name(node.func)
     if isinstance(node, ast.Attribute):

@@ -1,8 +1,6 @@
-"""Every destructive step of the operator, and what a silence makes of it (docs/rules/silence.md).
-
-A site is where the operator calls what destroys, as `module function call`. `python -m tests.silence` renders the
-tables for the document.
-"""
+"""Every destructive step of the operator, and the effect of each silence on it (docs/rules/silence.md). A site is a
+destructive call of the operator, as `module function call`. `python -m tests.silence` renders the tables for the
+document."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ MEANINGS: Mapping[str, str] = {
     CUT_OFF: "the data plane has answered, and has a quorum and all data without the pod behind the node",
     LIVE: "the step needs no word of the data plane; the API server shows what goes, and that the user wants it",
 }
-"""What the cells of the table say."""
+"""The texts of the table's cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +34,13 @@ class Row:
     sites: Sequence[str]
 
     def cell(self, column: Column) -> str:
-        """What a silence makes of the step."""
+        """The effect of a silence on the step."""
         return self.cells[list(Column).index(column)]
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A step that no scenario drives; `rests_on` is what it takes, `shown_by` the file of tests about that.
+    """A step that no scenario drives; `rests_on` says what it requires, `shown_by` names the file of its tests.
 
     `asks_none`: its module has no client of the data plane, so no silence of it reaches the decision.
     """

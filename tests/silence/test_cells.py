@@ -10,7 +10,8 @@ from tests.silence.scenarios import SCENARIOS, acts, begin, made, run, silenced
 from tests.silence.table import ROWS, WAITS, Row
 
 _WATCHED = 120.0
-"""Seconds of silence, in which a step that waits for nothing is taken; a node that is cut off is not yet given up."""
+"""Seconds of silence, in which a step that waits for nothing happens; a node that is cut off does not count as lost
+yet."""
 
 _SLOWLY = 400.0
 """The same where each answer takes ten seconds."""
@@ -27,7 +28,7 @@ def _in_turn(row: Row) -> Sequence[Column]:
 
 
 def _others() -> Iterator[object]:
-    """The other cells; `make test` leaves all but the old cache to `make test-thorough`."""
+    """The other cells; `make test` leaves all except the old cache to `make test-thorough`."""
     for row, column in product(ROWS, Column):
         if column not in _in_turn(row):
             marks = [pytest.mark.slow, *([] if column is Column.CACHE else [pytest.mark.thorough])]

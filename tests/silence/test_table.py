@@ -36,12 +36,12 @@ def test_the_document_has_these_tables() -> None:
 
 
 @pytest.mark.parametrize("row", OTHERS, ids=lambda row: row.step)
-def test_what_shows_another_step_exists(row: Other) -> None:
+def test_the_tests_of_each_other_step_exist(row: Other) -> None:
     assert (ROOT / row.shown_by).exists()
 
 
 @pytest.mark.parametrize("row", [row for row in OTHERS if row.asks_none], ids=lambda row: row.step)
-def test_a_step_that_asks_no_data_plane_has_no_client_of_it(row: Other) -> None:
+def test_the_module_of_a_step_that_asks_no_data_plane_has_no_client_of_it(row: Other) -> None:
     for module in {site.partition(" ")[0] for site in row.sites}:
         tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
         imports = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]

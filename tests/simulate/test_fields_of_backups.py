@@ -61,7 +61,7 @@ LOCAL: Json = {
     "volumeMount": {"name": "files", "mountPath": "/mnt/files"},
 }
 SAVED_S3, SAVED_GCS, SAVED_AZBLOB, SAVED_LOCAL = (each | {"prefix": "a"} for each in (S3, GCS, AZBLOB, LOCAL))
-"""Where the files of `Recorder.keep_files` are."""
+"""The directory of the files of `Recorder.keep_files`."""
 BR: Json = {"br": {"cluster": "tiny"}}
 SQL: Json = {"host": "tiny-tidb", "secretName": "no-password"}
 EXPORT: Json = {"from": SQL, "storageSize": "1Gi"}
@@ -153,7 +153,7 @@ ELSEWHERE: Mapping[str, str] = {
     "pitrFullBackupStorageProvider.s3.provider": "nothing: BR has one, but v1.6 requires it",
     "pitrFullBackupStorageProvider.local.volume": "a mount of its own; here both are one",
 }
-"""Fields that show beside something that this world lacks; each has tests of its own."""
+"""Fields that show only with something that this world lacks; each has other tests."""
 
 
 class Recorder:
@@ -212,13 +212,13 @@ class Recorder:
         patch.setattr(backup_manager.transfers, "parts_of", cutting)
 
     def forget(self) -> None:
-        """Forget what was seen, and empty all storages but for the files that a restore reads."""
+        """Forget the records, and empty all storages except for the files that a restore reads."""
         self.seen.clear()
         for disk in self._disks.values():
             disk.objects = dict(self._given)
 
     def keep_files(self) -> None:
-        """Have each storage hold the files of the last Backup and the archive of the last export."""
+        """Fill each storage with the files of the last Backup and the archive of the last export."""
         for disk in self._disks.values():
             for name, content in disk.objects.items():
                 self._given["a.tgz" if name.endswith(".tgz") else f"a/{name.partition('/')[2]}"] = content
@@ -236,7 +236,7 @@ def recorder() -> Iterator[Recorder]:
 
 @cache
 def world() -> MutantWorld:
-    """One world for all: objects come and go."""
+    """One world for all tests, with changing objects."""
     account = {"metadata": {"name": "tidb-backup-manager"}, "automountServiceAccountToken": True}
     no_password = {"metadata": {"name": "no-password"}, "data": {"password": ""}}
     quiet = merged(CLUSTERS["tiny"](), {"metadata": {"name": "quiet"}, "spec": {"tikv": {"config": NO_GC}}})
@@ -248,7 +248,7 @@ _KNOWN: dict[bytes, str] = {}
 
 
 def outcome(recorder: Recorder, resource: Resource, spec: Json) -> str:
-    """What comes of a spec, as text."""
+    """The result of a spec, as text."""
     key = msgspec.json.encode([resource.kind, spec])
     if key not in _KNOWN:
         recorder.forget()
@@ -258,7 +258,7 @@ def outcome(recorder: Recorder, resource: Resource, spec: Json) -> str:
 
 
 SECONDS = 10.0
-"""In which the Job of an object has called its tool, or has deleted its files."""
+"""The phases in which the Job of an object has called its tool, or has deleted its files."""
 
 
 OF_EACH_RUN = r"m\d{5}x|(volume|lightning)-\w{8}|\d{4}-\d\d-\d\dT[\d:]+Z"

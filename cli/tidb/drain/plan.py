@@ -74,7 +74,7 @@ def _step(each: Candidate) -> Step:
 
 
 def _way(each: Candidate) -> tuple[str, str, str]:
-    """The way of a pod, the annotation for it, and a note."""
+    """The method of moving a pod, the annotation for it, and a note."""
     component = each.pod.component
     if each.found.cluster.spec.paused:
         return STAYS, "", f"the cluster is paused: kubectl tidb resume {each.found.text}"

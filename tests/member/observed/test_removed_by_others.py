@@ -34,10 +34,10 @@ def test_the_message_names_the_way_out() -> None:
 
 
 @pytest.mark.parametrize("state", ["there", "unknown", "recorded"])
-def test_known_unknown_and_replaced_members_were_not_removed_by_others(state: str) -> None:
+def test_known_unknown_and_replaced_members_were_not_removed_by_foreign_clients(state: str) -> None:
     assert not told(state=state)
 
 
-def test_members_removed_by_a_scale_in_or_a_command_were_not_removed_by_others() -> None:
+def test_members_removed_by_a_scale_in_or_a_command_were_not_removed_by_foreign_clients() -> None:
     assert not told(ordinal=3)
     assert not told(annotations=_REPLACING)
