@@ -121,7 +121,7 @@ REFERENCES = (
         ("TidbCluster",),
         ("spec.cluster", "spec.cluster.namespace"),
         Reach.CONSENT,
-        "have the operator ask and change PD of the cluster, whatever NetworkPolicies keep pods from",
+        "have the operator read and change PD of the cluster, even if NetworkPolicies forbid it to pods",
         _SERVED,
         "needs that cluster's consent; with `clusterDomain` or `acrossK8s` only if it is in this Kubernetes",
     ),

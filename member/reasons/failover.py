@@ -40,7 +40,7 @@ FAILING_OVER: Mapping[str, Reason] = {
     "TiFlashFailover": Reason(
         "A lost TiFlash store is being replaced: it is recorded in `status.tiflash.failureStores`, and one more pod is "
         "started.",
-        "PD makes the lost replicas anew on the other TiFlash stores. The lost pod and its volumes are kept.",
+        "PD recreates the lost replicas on the other TiFlash stores. The lost pod and its volumes are kept.",
         "Repair the node of the lost pod, or remove it for good; then recover, see operations.md.",
     ),
     "TiDBFailover": Reason(

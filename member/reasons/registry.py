@@ -583,7 +583,7 @@ _VOLUMES: Mapping[str, Reason] = {
         "Volume claims request more storage, and the storage provider has not granted it to all of them yet.",
         "It waits, then recreates the StatefulSet with the new size. No pod is restarted.",
         "Nothing, unless the message says what keeps a claim from it: an error of the storage driver, or that the file "
-        "system grows when the pod starts anew (`FileSystemResizePending`): restart that pod then. More is shown by "
+        "system grows when the pod restarts (`FileSystemResizePending`): restart that pod then. More is shown by "
         "`kubectl describe pvc CLAIM`.",
     ),
     "VolumeCantChange": Reason(

@@ -65,14 +65,14 @@ CAUSES = (
     Cause(
         "BackupFailed",
         "A Backup of the cluster has failed.",
-        "`kubectl describe backup`; correct what its message names, delete it and create it anew (docs/backup.md).",
+        "`kubectl describe backup`; correct what its message names, then recreate it (docs/backup.md).",
         lambda facts: _failed(facts, BACKUPS),
         Severity.WARNING,
     ),
     Cause(
         "RestoreFailed",
         "A Restore into the cluster has failed.",
-        "`kubectl describe restore`; correct what its message names, delete it and create it anew (docs/backup.md).",
+        "`kubectl describe restore`; correct what its message names, then recreate it (docs/backup.md).",
         lambda facts: _failed(facts, RESTORES),
         Severity.WARNING,
     ),

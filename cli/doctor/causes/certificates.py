@@ -30,7 +30,7 @@ CAUSES = (
     Cause(
         "CertificateExpiresSoon",
         "A certificate, or the authority that signed it, expires within 30 days.",
-        "Renew it; servers read it anew by themselves.",
+        "Renew it; servers reread it by themselves.",
         _ending,
         Severity.WARNING,
     ),

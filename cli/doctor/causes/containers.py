@@ -148,7 +148,7 @@ CAUSES = (
     Cause(
         "PodFailed",
         "A pod has failed for good, such as one that was evicted from a node that ran out of memory or disk.",
-        "Delete the pod: its StatefulSet makes it anew. Look at the node that the message names.",
+        "Delete the pod: its StatefulSet recreates it. Look at the node that the message names.",
         _evicted,
     ),
 )

@@ -188,7 +188,7 @@ _TEXTS = (
         "ClaimMissing",
         r'persistentvolumeclaim "?([^" ]+)"? (?:not found|is being deleted)',
         "A pod mounts a volume claim that does not exist, or is being deleted.",
-        "Delete the pod: its StatefulSet makes both anew.",
+        "Delete the pod: its StatefulSet recreates both.",
         lambda _, said, match: Sign(said.object, match[0]),
     ),
     Text(
