@@ -4,6 +4,7 @@ import sys
 
 from bench import (
     bringup,
+    hostile,
     informers,
     isolation,
     lifecycle,
@@ -25,6 +26,7 @@ _SUITES = {
     "informers": informers.main,
     "bringup": bringup.main,
     "isolation": isolation.main,
+    "hostile": hostile.main,
     "lifecycle": lifecycle.main,
     "take_over": take_over.main,
     "thousand": thousand.main,

@@ -68,6 +68,11 @@ class Operator:
         return [msgspec.json.decode(line) for line in lines]
 
     @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
     def peak_memory(self) -> int:
         """The most bytes that it has ever had resident."""
         status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")

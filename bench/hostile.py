@@ -1,0 +1,42 @@
+"""Clusters whose servers are hostile: how long another cluster waits for a change (reliability.md R31).
+
+Measures the time from the answer to the user's patch to the operator's first write for it, one change after another:
+while all servers are honest, while 30 clusters have just been changed and their servers answer as no server should, and
+later, when the operator knows which clusters are slow. The operator may use 256 MiB.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from bench.figures import note, show
+from bench.isolation import percentile
+from bench.operator_process import Cost
+from tests.security.hostile_clusters import Scene, scene, wait_for_change
+
+_CHANGES = 100
+_AT_FIRST = 10
+"""The changes in the first seconds, when no cluster is known to be slow."""
+
+
+def main() -> int:
+    """Run it."""
+    with tempfile.TemporaryDirectory() as directory, scene(Path(directory)) as here:
+        honest = _waits(here, _CHANGES)
+        here.turn()
+        first = _waits(here, _AT_FIRST)
+        before = Cost(here.operator.pid).cpu_seconds()
+        later = _waits(here, _CHANGES)
+        spent = Cost(here.operator.pid).cpu_seconds() - before
+    peer = "the same with honest servers"
+    note(f"{len(here.network.modes)} hostile clusters; {spent:.1f} s of CPU; load {os.getloadavg()[0]:.1f}")
+    show("hostile_first_longest", max(first), 2.0, "s", "aim")
+    show("hostile_p50", percentile(later, 50), percentile(honest, 50), "s", peer)
+    show("hostile_p99", percentile(later, 99), percentile(honest, 99), "s", peer)
+    show("hostile_longest", max(later), 2.0, "s", "aim")
+    return 0
+
+
+def _waits(here: Scene, count: int) -> list[float]:
+    """The wait after each change, in seconds."""
+    return [wait_for_change(here.client) for _ in range(count)]
