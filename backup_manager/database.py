@@ -83,7 +83,8 @@ class MySqlDatabase:
                 host=login.host,
                 port=login.port,
                 user=login.user,
-                password=login.password,
+                # PyMySQL would send a text as Latin-1
+                password=login.password.encode(),
                 database="mysql",
                 charset="utf8mb4",
                 autocommit=True,

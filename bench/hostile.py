@@ -1,8 +1,8 @@
 """Clusters whose servers are hostile: how long another cluster waits for a change (reliability.md R31).
 
-Measures the time from the answer to the user's patch to the operator's first write for it, one change after another:
-while all servers are honest, while 30 clusters have just been changed and their servers answer as no server should, and
-later, when the operator knows which clusters are slow. The operator may use 256 MiB.
+Measures the time from the answer to the user's patch to the operator's first write for it, one change after another.
+First all servers are honest. Then 30 clusters are changed at once, and their servers answer as no server should. In the
+end the operator knows which clusters are slow. The operator may use 256 MiB.
 """
 
 import os

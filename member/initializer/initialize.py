@@ -78,6 +78,11 @@ def told(error: Any, secrets: list[str]) -> str:
     return text
 
 
+def as_sent(password: str) -> Any:
+    """A password as the driver sends it in UTF-8: PyMySQL would send a text as Latin-1, MySQLdb takes texts alone."""
+    return password.encode() if driver.__name__ == "pymysql" else password
+
+
 def connect(settings: Settings, root: str, pause: Callable[[float], None]) -> Any:
     """Log in as root, without a password or with its own, as one from an earlier run has it. Raises StepFailed."""
     tls = {"ca": f"{settings.tls}/ca.crt", "cert": f"{settings.tls}/tls.crt", "key": f"{settings.tls}/tls.key"}
@@ -92,7 +97,7 @@ def connect(settings: Settings, root: str, pause: Callable[[float], None]) -> An
                     host=settings.host,
                     port=settings.port,
                     user="root",
-                    password=password,
+                    password=as_sent(password),
                     charset="utf8mb4",
                     connect_timeout=5,
                     **options,

@@ -15,6 +15,9 @@ from tests.sql_server import HOST, certificates, mariadb
 
 pytestmark = pytest.mark.slow
 
+_PASSWORD = f"{CANARY}-š"
+"""A text that Latin-1 cannot encode."""
+
 
 @pytest.fixture(scope="module")
 def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
@@ -27,8 +30,8 @@ def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
                 "COMMENT varchar(1024))"
             )
             cursor.execute("INSERT INTO mysql.tidb VALUES (%s, '10m0s', '')", (VARIABLE,))
-            cursor.execute(f"SET PASSWORD FOR root@localhost = PASSWORD('{CANARY}')")
-        yield Login("localhost", server.port, "root", CANARY, server.tls)
+            cursor.execute(f"SET PASSWORD FOR root@localhost = PASSWORD('{_PASSWORD}')")
+        yield Login("localhost", server.port, "root", _PASSWORD, server.tls)
 
 
 @pytest.mark.parametrize("with_tls", [True, False])

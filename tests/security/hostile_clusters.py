@@ -36,7 +36,7 @@ runpy.run_module("controller_manager", run_name="__main__", alter_sys=True)
 leave nothing. A cgroup would take rights that not every machine grants."""
 
 _HONEST_PD = ("headers-without-end", "redirect-to-metadata", "crowds", "slow-body")
-"""Modes that are also those of servers behind an honest PD, which the operator asks before it asks them."""
+"""Modes in which servers also answer behind an honest PD, which the operator asks before them."""
 
 _WITH_DM = ("foreign-addresses", "control-characters", "redirect-to-another-cluster", "two-gigabytes", "slow-headers")
 CALM = "calm"
@@ -56,7 +56,7 @@ _DM: Json = {
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """An operator that manages an honest cluster and one for each kind of hostility, all Ready and honest at first."""
+    """An operator and its Ready clusters: an honest one, and one for each kind of hostility, honest until `turn`."""
 
     operator: Operator
     network: HostileNetwork

@@ -15,26 +15,11 @@ import pytest
 from kube.resources import TIDB_CLUSTERS, TIDB_MONITORS, Resource
 from member.startscript import fragments
 from simulate.manifests.rich_specs import KINDS
+from tests.security.meaningful_texts import HARMLESS, OPTIONS, TEXTS
 from tests.security.parsed_objects import Parser, has_built, replaced
 from tests.security.shell_texts import CANARY, SHELLS, Room
 from tests.security.spec_objects import objects_of
 from tests.security.spec_texts import Place, places
-
-_HARMLESS = "q7x7q"
-_OF_SHELLS = (
-    *(f"$({CANARY})", f"`{CANARY}`", f"';{CANARY};'", f'";{CANARY};"', f";{CANARY}", f"\n{CANARY}\n", f"&& {CANARY}"),
-    *(f"|{CANARY}", f"${{x:-$({CANARY})}}", f"\\$({CANARY})", f"$$({CANARY})", f"<({CANARY})", f"$({CANARY}", "'", '"'),
-    *("\\", "`", "${", "*", "~", "!x", "# x", "$(POD_NAME)", "$(NAMESPACE)", "$$x", "$POD_NAME", "$1", "\\n"),
-)
-_OF_CONFIGURATION = (
-    *('"""\n[x]\ny = 1\n', "'''", "\\u0041", "]", "= 1", "\n[[a]]\n", "\t", "\x7f", ": - &a *a !b", "\n- x: 1\n"),
-    *("%YAML 1.1\n---\n", "{{ x }}", "\u2028", "\x85", "?", "- ", "| ", "> ", "*.x", "<<: x", "{", ","),
-)
-_OF_SQL = ("' OR 1=1 -- ", "\\'; DROP TABLE t; #", "%s %% %(a)s", "`; --", "\u02bc")
-_OF_URLS = ("?a=b&c=d#e", "%2e%2e%2f", "@evil.example:1/", "#", "&acl=public", "+", "\r\nX: y", ";a=b", "%")
-_TEXTS = tuple(f"q7{meta}7q" for meta in (*_OF_SHELLS, *_OF_CONFIGURATION, *_OF_SQL, *_OF_URLS))
-_OPTIONS = ("-q7x7q", "--q7x7q", "--q7=x7q")
-"""Texts that would be options if they were separate words."""
 
 _WORDS = frozenset(
     {
@@ -43,9 +28,6 @@ _WORDS = frozenset(
     }
 )
 """Fields in which white space separates words and `$NAME` is a variable, as in v1.6 (docs/security.md)."""
-
-_URL_FIELDS = frozenset({"endpoint", "url", "proxyUrl", "pdAddresses", "kubePrometheusURL", "alertmanagerURL"})
-"""Fields that are whole URLs: the user may use their syntax."""
 
 _URL_FIELDS = frozenset({"endpoint", "url", "proxyUrl", "pdAddresses", "kubePrometheusURL", "alertmanagerURL"})
 """Fields that are whole URLs: the user may use their syntax."""
@@ -95,13 +77,13 @@ def _cases(kind: Resource) -> Iterator[_Case]:
     """Texts at places whose text the operator embeds in others."""
     for number, place in enumerate(places(kind)[::_EVERY_PLACE]):
         for behind in (True, False):
-            spec = place.spec_with(_HARMLESS, behind=behind)
+            spec = place.spec_with(HARMLESS, behind=behind)
             if made := objects_of(kind, spec):
                 break
-        if not has_built(list(made.values()), _HARMLESS, place.value_in(spec)):
+        if not has_built(list(made.values()), HARMLESS, place.value_in(spec)):
             continue
-        cases = [_Case(place, text, behind) for text in _TEXTS if not _means_more(place, text)]
-        cases += [_Case(place, text, behind=False) for text in _OPTIONS]
+        cases = [_Case(place, text, behind) for text in TEXTS if not _means_more(place, text)]
+        cases += [_Case(place, text, behind=False) for text in OPTIONS]
         yield from cases[number % _EVERY_TEXT :: _EVERY_TEXT]
 
 
@@ -118,7 +100,7 @@ def _problems(case: _Case, parsers: Sequence[Parser]) -> Iterator[str]:
     """The differences between the parsed text and the harmless one; nothing for a refused spec."""
     kind = case.place.kind
     made = objects_of(kind, case.place.spec_with(case.text, behind=case.behind))
-    calm = objects_of(kind, case.place.spec_with(_HARMLESS, behind=case.behind))
+    calm = objects_of(kind, case.place.spec_with(HARMLESS, behind=case.behind))
     for name, tree in made.items():
         if name not in calm:
             yield f"{case} makes {name}"
@@ -126,5 +108,5 @@ def _problems(case: _Case, parsers: Sequence[Parser]) -> Iterator[str]:
             yield from (
                 f"{case} in {name}, read in {parser.shell}"
                 for parser in parsers
-                if replaced(parser.parsed(tree), case.text, _HARMLESS) != parser.parsed(calm[name])
+                if replaced(parser.parsed(tree), case.text, HARMLESS) != parser.parsed(calm[name])
             )

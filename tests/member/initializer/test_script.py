@@ -87,7 +87,9 @@ class Pod:
         return done.returncode, log.read_text()
 
     def query(self, sql: str, user: str = "root", password: str = "") -> tuple[tuple[object, ...], ...]:
-        connection = pymysql.connect(host=HOST, port=self.server.port, user=user, password=password, autocommit=True)
+        connection = pymysql.connect(
+            host=HOST, port=self.server.port, user=user, password=password.encode(), autocommit=True
+        )
         with connection, connection.cursor() as cursor:
             cursor.execute(sql)
             return cursor.fetchall()
@@ -110,13 +112,13 @@ def pod(tmp_path: Path, shared: MariaDb) -> Iterator[Pod]:
 @pytest.mark.parametrize("tls", [True, False], ids=["TLS", "plain"])
 @pytest.mark.rule("other-resources-2.5")
 def test_users_get_passwords_sql_runs_and_all_of_it_may_run_again(pod: Pod, tls: bool) -> None:
-    (pod.passwords / "root").write_text("ro%ot's\n")
+    (pod.passwords / "root").write_text("ro%ot'š\n")
     (pod.passwords / "reader").write_text('re"ad\\er\nnot this')
     (pod.passwords / "o'neil").write_text("")
     sql = "CREATE DATABASE IF NOT EXISTS shop;\nCREATE TABLE IF NOT EXISTS shop.t (\n  id INT\n);\nSELECT '100%';\n"
     for _ in range(2):
         assert (0, "") == pod.run(sql, tls=tls)
-        assert (("t",),) == pod.query("SHOW TABLES IN shop", password="ro%ot's")
+        assert (("t",),) == pod.query("SHOW TABLES IN shop", password="ro%ot'š")
         assert ((1,),) == pod.query("SELECT 1", "reader", 're"ad\\er')
         assert ((1,),) == pod.query("SELECT 1", "o'neil")
     (pod.passwords / "reader").write_text("another")
