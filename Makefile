@@ -58,6 +58,7 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/python -m controller_manager.reference --check
 	@$(BIN)/python -m member.fields --check
 	@$(BIN)/python -m cli.doctor.table --check
+	@$(BIN)/python -m tests.states --check
 	@$(BIN)/python -m tests.style
 	@$(BIN)/python -m library.build --check
 
@@ -69,6 +70,7 @@ format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons
 	@$(BIN)/python -m controller_manager.reference
 	@$(BIN)/python -m member.fields
 	@$(BIN)/python -m cli.doctor.table
+	@$(BIN)/python -m tests.states
 	@$(BIN)/python -m tests.style --lower
 
 check: lint test-fast ## What must pass at every commit

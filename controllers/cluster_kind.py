@@ -13,9 +13,10 @@ from apis.defaulting import with_defaults
 from apis.problem import Problem
 from controllers import status_log
 from controllers.conditions import ConditionValue
+from controllers.database_actions import executor_of
 from controllers.holding import hold
 from controllers.kind import Kind
-from controllers.stages import Attempt
+from controllers.stages import Steps
 from controllers.status_fields import STATUS_FIELDS
 from kube.objects import Json, Object
 from kube.reading import Readings
@@ -41,7 +42,7 @@ def cluster_kind(
     model: type[M],
     *,
     context: NewContext[M, C],
-    run: Callable[[C, Attempt[C]], None],
+    run: Callable[[C], Steps[C]],
     conditions: Callable[[C, datetime], Mapping[str, ConditionValue]],
     problems: Callable[[M, Dependencies], Sequence[Problem]],
 ) -> Kind[M, C, Dependencies, ClusterMemory]:
@@ -80,6 +81,7 @@ def cluster_kind(
         hold=hold,
         last_written=last_written,
         status_fields=STATUS_FIELDS,
+        executor=executor_of,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from controllers.stages import Attempt, Stage, broken_off
+from controllers.stages import Stage, Steps, broken_off
 from member.context import ClusterContext, Held
 from member.outcome import Done, Outcome
 from ports import effects
@@ -22,7 +22,7 @@ from ports import effects
 C = TypeVar("C", bound=ClusterContext)
 
 
-def decide(ctx: C, stages: Sequence[Stage[C]], attempt: Attempt[C], see: Callable[[], bytes]) -> None:
+def decide(ctx: C, stages: Sequence[Stage[C]], see: Callable[[], bytes]) -> Steps[C]:
     """Run the stages on the observations, or reuse their last outcomes, and put the outcomes into `ctx.outcomes`.
 
     `see` encodes the observations as bytes, for comparisons.
@@ -33,20 +33,20 @@ def decide(ctx: C, stages: Sequence[Stage[C]], attempt: Attempt[C], see: Callabl
         ctx.outcomes |= known
         return
     with effects.watched() as noted:
-        act(ctx, stages, attempt)
+        yield from act(ctx, stages)
     acted = noted.count > 0 or see() != seen or not _may_rest(ctx)
     if known is not None and (acted or ctx.outcomes != known):
-        ctx.outcomes["decisions"] = attempt(Stage("decisions", partial(_another_end, known)), ctx)
+        ctx.outcomes["decisions"] = yield Stage("decisions", partial(_another_end, known))
     if acted:
         decided.forget()
     else:
         decided.nothing_to_do(seen, ctx.readings, ctx.outcomes, clock)
 
 
-def act(ctx: C, stages: Sequence[Stage[C]], attempt: Attempt[C]) -> None:
+def act(ctx: C, stages: Sequence[Stage[C]]) -> Steps[C]:
     """Run the stages, except for components whose observation raised an error: their status may be wrong."""
     for stage in stages:
-        ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or attempt(stage, ctx)
+        ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or (yield stage)
 
 
 def seen_of(ctx: ClusterContext, *more: object) -> bytes:

@@ -13,7 +13,8 @@ from apis.decoding import decode_json
 from apis.model import Model
 from apis.problem import InvalidField, Problem
 from controllers.conditions import ConditionValue
-from controllers.stages import Attempt
+from controllers.executor import Executor
+from controllers.stages import Steps
 from controllers.status_pacing import ALL_ALIKE, StatusFields
 from controllers.validity import Validity
 from kube.objects import Json, Object
@@ -55,7 +56,7 @@ class Kind(Generic[M, C, D, R]):
     - `problems`: returns the mistakes of a spec with its defaults; may read caches.
     - `noted`: returns dependencies that record what is read through them, so that a valid spec is judged again only
       after one of those values has changed. Without it, the spec is judged in every reconcile.
-    - `run`: runs the stages, one after another, and puts their outcomes into the context.
+    - `run`: yields the stages, one after another, and puts the outcome that each gets into the context.
     - `status`: returns the context's working copy of the status; `conditions` returns its new conditions.
     - `others_conditions`: returns conditions that another controller decides, such as those of a Job. They replace all
       other conditions in the stored status; with None, the stored ones stay.
@@ -69,6 +70,7 @@ class Kind(Generic[M, C, D, R]):
       show, for a process that has not seen a valid spec.
     - `finalize`: cleans up for a deleted object and removes the finalizer; raises what stages may raise.
     - `status_fields`: decides which fields of the status are written at once and which can wait.
+    - `executor`: returns the executor of the stages' actions; without it, the runtime's performs them.
     """
 
     name: str
@@ -76,7 +78,7 @@ class Kind(Generic[M, C, D, R]):
     model: type[M]
     memory: Callable[[], R]
     context: Callable[[Object, M, D, R], C]
-    run: Callable[[C, Attempt[C]], None]
+    run: Callable[[C], Steps[C]]
     status: Callable[[C], Model]
     conditions: Callable[[C, datetime], Mapping[str, ConditionValue]]
     defaults: Callable[[M], M] = lambda model: model
@@ -90,6 +92,7 @@ class Kind(Generic[M, C, D, R]):
     last_written: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
     finalize: Callable[[Object, D], None] | None = None
     status_fields: StatusFields = ALL_ALIKE
+    executor: Callable[[D], Executor] | None = None
 
     def read(self, owner: Object, deps: D, validity: Validity | None = None) -> M:
         """The object with its defaults; `validity` remembers an earlier judgement of its spec. Raises InvalidSpec."""

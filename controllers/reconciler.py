@@ -30,7 +30,7 @@ from controllers.memory import KeyMemory
 from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
 from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
-from controllers.stages import EXPECTED, Stage, attempt
+from controllers.stages import EXPECTED, run_stages
 from controllers.status_pacing import StatusPacing, tells_reconciles
 from controllers.status_patch import patch_status
 from controllers.status_write_limiter import StatusWriteLimiter
@@ -69,6 +69,7 @@ class Reconciler(Generic[M, C, D, R]):
         self._objects = objects
         self._deps = deps
         self._runtime = runtime
+        self._executor = kind.executor(deps) if kind.executor else runtime.executor
         self._metrics = metrics
         self._memory, self._tried = (runtime.memory(self._new_memory, kind.resource) for _ in range(2))
 
@@ -188,7 +189,7 @@ class Reconciler(Generic[M, C, D, R]):
     def _run(self, ctx: C, memory: KeyMemory[R]) -> Result | None:
         owner = ctx.owner
         with contests.collecting() as contested:
-            self._kind.run(ctx, self._attempt)
+            run_stages(self._kind.run(ctx), ctx, self._executor, self._runtime.on_defect)
         if contested:
             ctx.outcomes[_OBJECTS] = Done(contests.sentence(contested), CONTESTED)
         memory.waits.note(ctx.outcomes)
@@ -200,9 +201,6 @@ class Reconciler(Generic[M, C, D, R]):
         self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, ctx.outcomes)
         result = result_of(memory.cache_waits.paced(ctx.outcomes, self._runtime.clock))
         return sooner(sooner(result, pause), min((each.look_again for each in contested), default=0.0))
-
-    def _attempt(self, stage: Stage[C], ctx: C) -> Outcome:
-        return attempt(stage, ctx, self._runtime.on_defect)
 
     def _note_slowness(self, ctx: C, memory: KeyMemory[R]) -> None:
         slow = self._kind.slow(ctx)

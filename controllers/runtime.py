@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from controllers.controller import Controller, Sync
 from controllers.enqueueing import DETAIL, Enqueue, enqueue_object, on_change
+from controllers.executor import Executor
 from controllers.informing import NO_RESYNC, Informers
 from controllers.key_locks import KeyLocks, shared_by
 from controllers.memory import Memory
@@ -44,6 +45,7 @@ class Runtime:
     - `secret_metadata`: watches all Secrets; None if their changes are not watched.
     - `drain_timeout`: the seconds that running syncs may take after the stop.
     - `on_defect`: called with unexpected exceptions of stages.
+    - `executor`: performs the actions of decisions that concern Kubernetes alone.
     - `observed`: decides for which objects nothing may be written.
     - `rest`: the minimum time between two syncs of a key.
     """
@@ -65,6 +67,7 @@ class Runtime:
     on_defect: OnDefect
     observed: ObservedObjects
     key_locks: KeyLocks
+    executor: Executor
     rest: Rest = NO_REST
     _memories: list[tuple[Memory[Any], Resource | None]] = field(default_factory=list)
     _acted_for: list[tuple[Resource, Lister, Enqueue]] = field(default_factory=list)
@@ -171,10 +174,11 @@ def new_runtime(
     `ownership` decides which objects belong to this process; by default all of them, guarded by `fence`. `observes`
     returns True if the current sync must write nothing. `on_paused`: see `ObservedObjects`.
     """
+    applier = Applier(client, timers.clock, observes)
     return Runtime(
         client=client,
         secrets=SecretReads(client),
-        applier=Applier(client, timers.clock, observes),
+        applier=applier,
         recorder=recorder,
         clock=timers.clock,
         timers=timers,
@@ -189,5 +193,6 @@ def new_runtime(
         on_defect=on_defect,
         observed=ObservedObjects(registry, on_paused),
         key_locks=KeyLocks(ownership or SoleOwner(fence)),
+        executor=Executor(applier, recorder),
         rest=rest,
     )

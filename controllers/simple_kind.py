@@ -20,7 +20,7 @@ from controllers.kind import Kind
 from controllers.kind_controller import kind_controller
 from controllers.references import References, RefersTo
 from controllers.runtime import Runtime
-from controllers.stages import Attempt, Stage
+from controllers.stages import Stage, Steps
 from controllers.status_pacing import ALL_ALIKE, StatusFields
 from kube.apply import OwnerGone
 from kube.errors import AlreadyExists, ApiError, Forbidden
@@ -305,10 +305,10 @@ class SimpleKind(Generic[M]):
             status_fields=self.status_fields,
         )
 
-    def _run(self, ctx: Reconcile[M], attempt: Attempt[Reconcile[M]]) -> None:
+    def _run(self, ctx: Reconcile[M]) -> Steps[Reconcile[M]]:
         stages = [Stage(_OBSERVED, self.observe)] if _HELD in ctx.outcomes else self.stages
         for stage in stages:
-            ctx.outcomes[stage.name] = attempt(stage, ctx)
+            ctx.outcomes[stage.name] = yield stage
 
     def _conditions(self, ctx: Reconcile[M], _now: datetime) -> Mapping[str, ConditionValue]:
         ours = {PROGRESSING: progressing(ctx.outcomes), READY: done(ctx.outcomes)}

@@ -1,6 +1,7 @@
-"""The stages of a reconcile of any kind: each returns an outcome, and a failure of one does not stop the others."""
+"""The stages of a reconcile of any kind: each ends in an outcome, and a failure of one does not stop the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -8,6 +9,8 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from controllers.errors import IgnoreError, RequeueError
+from controllers.executor import Executor
+from kube.actions import Decision
 from kube.apply import ForeignOwner, OwnerChanged, OwnerGone
 from kube.errors import ApiError, Conflict
 from member.apply.names_of_others import NOT_OURS, of_others
@@ -22,14 +25,17 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Stage(Generic[C]):
-    """One step of a reconcile whose context is a C; `name` is also the label of its errors in the metrics."""
+    """One step of a reconcile whose context is a C; `name` is also the label of its errors in the metrics.
+
+    `run` returns the outcome, or a decision whose actions the executor performs.
+    """
 
     name: str
-    run: Callable[[C], Outcome]
+    run: Callable[[C], Outcome | Decision[Outcome]]
 
 
-Attempt: TypeAlias = Callable[[Stage[C], C], Outcome]
-"""Runs a stage and turns its exceptions into an outcome."""
+Steps: TypeAlias = Generator[Stage[C], Outcome, None]
+"""The stages of a reconcile, one after another. Each is sent its outcome before the next one is chosen."""
 
 OnDefect: TypeAlias = Callable[[str, Exception], None]
 """Called with the name of a stage and the unexpected exception that it raised."""
@@ -47,14 +53,27 @@ _OF_THE_WHOLE = (LeaseExpired, RequeueError, IgnoreError)
 """Exceptions that end the whole reconcile: this process no longer leads, or the stage requests it."""
 
 
-def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
-    """Run a stage and turn its exceptions into an outcome, so that the other stages still run.
+def run_stages(steps: Steps[C], ctx: C, executor: Executor, on_defect: OnDefect) -> None:
+    """Run each stage when its turn comes. Raises as `attempt`."""
+    with closing(steps):
+        stage = next(steps, None)
+        while stage is not None:
+            outcome = attempt(stage, ctx, executor, on_defect)
+            try:
+                stage = steps.send(outcome)
+            except StopIteration:
+                return
+
+
+def attempt(stage: Stage[C], ctx: C, executor: Executor, on_defect: OnDefect) -> Outcome:
+    """Run a stage, perform its actions, and turn its exceptions into an outcome, so that the other stages still run.
 
     Raises LeaseExpired, RequeueError, IgnoreError.
     """
     with bound_contextvars(stage=stage.name):
         try:
-            return stage.run(ctx)
+            found = stage.run(ctx)
+            return executor.conclude(found) if isinstance(found, Coroutine) else found
         except Conflict as error:
             # F3: the decision was made on an outdated object; the next reconcile decides again
             return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)

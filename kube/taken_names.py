@@ -37,14 +37,14 @@ class TakenNames:
         """
         if there := self.last_seen(resource, name, clock):
             return there, False
-        there, made = find() if (resource, name) in self._taken else None, False
+        there, made = find() if self.knows(resource, name) else None, False
         if there is None:
             try:
                 there, made = make(), True
             except AlreadyExists:
                 if (there := find()) is None:
                     raise
-        self._note(resource, name, there, clock)
+        self.note(resource, name, there, clock)
         return there, made
 
     def write(self, resource: Resource, there: Object, clock: Clock, write: Callable[[], Object]) -> Object:
@@ -56,7 +56,7 @@ class TakenNames:
             self.forget(resource, name)
             raise
         if written is not there:
-            self._note(resource, name, written, clock)
+            self.note(resource, name, written, clock)
         return written
 
     def last_seen(self, resource: Resource, name: str, clock: Clock) -> Object | None:
@@ -68,5 +68,10 @@ class TakenNames:
         """Forget the name: a cache shows its object, or a live read found none."""
         self._taken.pop((resource, name), None)
 
-    def _note(self, resource: Resource, name: str, there: Object, clock: Clock) -> None:
+    def knows(self, resource: Resource, name: str) -> bool:
+        """True if the name was taken when it was last seen, however long ago."""
+        return (resource, name) in self._taken
+
+    def note(self, resource: Resource, name: str, there: Object, clock: Clock) -> None:
+        """Record an object that was just created, written or read live."""
         self._taken[resource, name] = (there, clock.now() + self.LOOK_AGAIN)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names
+from kube.actions import Decision
 from member.context import OwnContext
 from member.discovery import component as discovery
 from member.dm.component import DM_MASTER, DM_WORKER
@@ -27,7 +28,7 @@ class Behaviour:
 
     name: str
     observe: Callable[[OwnContext], Outcome]
-    act: Callable[[OwnContext], Outcome]
+    act: Callable[[OwnContext], Decision[Outcome]]
 
 
 _DISCOVERIES = {

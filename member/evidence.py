@@ -1,23 +1,21 @@
 """Evidence from live reads of this reconcile, which every destructive act requires (F1, F5, O5, design.md 3.6).
 
-Only the functions of this module create Evidence. Only `delete`, `delete_member` and `delete_store` delete objects,
-members and stores, and only in the version that a live read returned: a LiveObject of `kube.deletion`, a LiveMember or
+Only the functions of this module create Evidence. The executor deletes objects, members and stores only with it
+(`member.actions`), and only in the version that a live read returned: a LiveObject of `kube.deletion`, a LiveMember or
 a LiveStore of `dataplane.pd`. `member.apply.stateful_set` lowers the replicas and the partition of a StatefulSet.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias, final
 
-from structlog.contextvars import bound_contextvars
-
 from apis.accessor import components
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.ordinals import desired_replicas
-from dataplane.dm import OFFLINE, DMMasterClient, LiveMaster, LiveWorker
+from dataplane.dm import OFFLINE, LiveMaster, LiveWorker
 from dataplane.errors import ApiError, NotBootstrapped, NotFound, Unavailable
-from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store, unreported
-from dataplane.pump import PUMP_OFFLINE, LivePumpNode, PumpClient
+from dataplane.pd import Health, LiveMember, PDClient, Store, unreported
+from dataplane.pump import PUMP_OFFLINE
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
 from kube.resources import NODES, PODS, Resource
@@ -381,72 +379,11 @@ def is_same_cluster(ctx: ReconcileContext) -> bool:
     return _is_ours(ctx, api_clients.pd(ctx).cluster_id())
 
 
-def delete(
-    ctx: ClusterContext,
-    seen: LiveObject,
-    why: Evidence,
-    *,
-    propagation: str = "",
-    grace_period_seconds: int | None = None,
-) -> None:
-    """Delete an object in the version that was read. An object that is already gone counts as deleted.
-
-    Raises Conflict if it has changed since, other ApiErrors, TransportError, LeaseExpired; TypeError unless it was read
-    live.
-    """
-    require(why, "deleting an object")
-    destroyer = Destroyer(ctx.deps.client)
-    with bound_contextvars(why=why.what):
-        destroyer.delete(seen, propagation=propagation, grace_period_seconds=grace_period_seconds)
-
-
-def delete_member(pd: PDClient, seen: LiveMember, why: Evidence) -> None:
-    """Remove a member from PD. Raises Conflict if PD refuses, other DataPlaneErrors, LeaseExpired, TypeError."""
-    require(why, "removing a member from PD")
-    with bound_contextvars(why=why.what):
-        pd.delete_member(seen)
-
-
-def delete_master(masters: DMMasterClient, seen: LiveMaster, why: Evidence) -> None:
-    """Remove a master from DM. Raises like `delete_member`."""
-    require(why, "removing a master from DM")
-    with bound_contextvars(why=why.what):
-        masters.delete_master(seen)
-
-
-def delete_worker(masters: DMMasterClient, seen: LiveWorker, why: Evidence) -> None:
-    """Remove an offline worker from DM. Raises like `delete_member`."""
-    require(why, "removing a worker from DM")
-    with bound_contextvars(why=why.what):
-        masters.delete_worker(seen)
-
-
-def delete_store(
-    pd: PDClient,
-    seen: LiveStore,
-    why: Evidence,
-    may_go: Callable[[Sequence[LiveStore]], bool] = lambda _listed: True,
-) -> bool:
-    """Have PD move a store's data away; False if `may_go` rejects the stores that PD lists immediately before.
-
-    Raises like `delete_member`.
-    """
-    require(why, "deleting a store")
-    with bound_contextvars(why=why.what):
-        return pd.delete_store(seen, may_go)
-
-
-def close_pump_node(pump: PumpClient, seen: LivePumpNode, why: Evidence) -> None:
-    """Close a Pump node: it accepts no more binlogs and goes offline once all are read. Raises like `delete_member`."""
-    require(why, "closing a Pump node")
-    with bound_contextvars(why=why.what):
-        pump.close(seen)
-
-
-def require(evidence: Evidence, what: str) -> None:
-    """Raise TypeError unless `evidence` is Evidence; `what` names the act that requires it."""
+def require(evidence: object, what: str) -> Evidence:
+    """The evidence. Raises TypeError unless it is Evidence; `what` names the act that requires it."""
     if not isinstance(evidence, Evidence):
         raise TypeError(f"{what} takes evidence from a function of member.evidence, not {evidence!r}")
+    return evidence
 
 
 def _is_ours(ctx: ReconcileContext, cluster_id: int) -> bool:

@@ -1,16 +1,17 @@
 """Actions on several objects, of which one that fails does not stop the others."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from kube.actions import Decision
 from kube.errors import ApiError
 
 
-def each_apart(acts: Iterable[Callable[[], None]]) -> None:
+async def each_apart(decisions: Iterable[Decision[None]]) -> None:
     """Run all actions, then raise the first ApiError. Other exceptions are raised immediately."""
     refused: list[ApiError] = []
-    for act in acts:
+    for decision in decisions:
         try:
-            act()
+            await decision
         except ApiError as error:
             refused.append(error)
     if refused:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from apis.cluster import Cluster
 from apis.times import stamp
 from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, authority_of, check_trust, read
+from kube.actions import Emit
 from kube.events import WARNING
 from kube.objects import secret_data, stored_condition
 from member.components import workload_names
@@ -55,7 +56,7 @@ _MOST = 3
 """The maximum number of Secrets named in one sentence."""
 
 
-def act(ctx: ClusterContext) -> Outcome:
+async def act(ctx: ClusterContext) -> Outcome:
     """Report Secrets that are missing, unusable or about to expire. Raises ApiError, TransportError."""
     wanted = needs(ctx.tc)
     book, cluster = ctx.deps.certificates, ctx.owner.key
@@ -71,7 +72,7 @@ def act(ctx: ClusterContext) -> Outcome:
         book.note(cluster, _look(ctx, wanted), now, changes=changes)
     _, reason, message = condition(ctx)[CERTIFICATES_VALID]
     if reason in WARNINGS and _stored_reason(ctx) != reason and book.is_news(cluster, reason):
-        ctx.deps.recorder.event(ctx.owner, WARNING, reason, message)
+        await Emit(ctx.owner, WARNING, reason, message)
     if reason == BAD:
         ctx.missing_certificates = _missing(ctx, wanted)
         return Refused("BadCertificate", message, book.LOOK_AGAIN_AT_TROUBLE)

@@ -27,7 +27,7 @@ from meta.reading import claims_of_cluster, retry_on_conflict
 from meta.templates import of_template, stateful_sets, unlabelled_pods
 
 
-def act(ctx: ClusterContext) -> Outcome:
+async def act(ctx: ClusterContext) -> Outcome:
     """Write missing and wrong labels. Raises ApiError, TransportError."""
     sets = stateful_sets(ctx)
     known = _pods(ctx)
@@ -40,17 +40,17 @@ def act(ctx: ClusterContext) -> Outcome:
     begun = {name for name, claim in claims.items() if pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations}
     joining: list[Done] = []
 
-    def look(pod: Object) -> None:
+    async def look(pod: Object) -> None:
         if begun and not begun.isdisjoint(own_claims(pod)):
-            _remind(ctx, pod)
+            await _remind(ctx, pod)
         if time := _joins_within(ctx, pod, cluster_id):
             joining.append(Done(retry_after=time))
             return
-        labelled = _label_pod(ctx, pod, cluster_id, sets)
+        labelled = await _label_pod(ctx, pod, cluster_id, sets)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
-            _label_claims(ctx, labelled, claims)
+            await _label_claims(ctx, labelled, claims)
 
-    each_apart(partial(look, pod) for pod in pods)
+    await each_apart(look(pod) for pod in pods)
     return in_time_for(unknown or Done(), *joining)
 
 
@@ -75,10 +75,10 @@ def _cluster_id(ctx: ClusterContext, pods: Sequence[Object]) -> tuple[str, NotDo
     return "", without_pd(ctx) or unknown
 
 
-def _remind(ctx: ClusterContext, pod: Object) -> None:
+async def _remind(ctx: ClusterContext, pod: Object) -> None:
     """Restore the annotation of a recreated pod whose volumes are being replaced (`member.commands`)."""
     metadata = DesiredMetadata(annotations={pod_commands.REPLACEMENT_BEGUN: "true"})
-    retry_on_conflict(ctx, PODS, pod, lambda there: apply_metadata(ctx, PODS, there, metadata))
+    await retry_on_conflict(ctx, PODS, pod, lambda there: apply_metadata(PODS, there, metadata))
 
 
 def _joins_within(ctx: ClusterContext, pod: Object, cluster_id: str) -> float:
@@ -86,30 +86,30 @@ def _joins_within(ctx: ClusterContext, pod: Object, cluster_id: str) -> float:
     return identity.joins_within(pod, identity.of_pod(ctx.tc, cluster_id, pod, now), now)
 
 
-def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
+async def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
     """The labelled pod, or None if it is gone."""
     now = ctx.deps.clock.wall
 
-    def label(there: Object) -> Object:
+    async def label(there: Object) -> Object:
         template = of_template(sets, there, partial(live_revisions, ctx))
         kind = template.labels.get(labels.COMPONENT, "")
         own = identity.of_pod(ctx.tc, cluster_id, there, now, kind)
-        return apply_metadata(ctx, PODS, there, own.beside(template))
+        return await apply_metadata(PODS, there, own.beside(template))
 
-    return retry_on_conflict(ctx, PODS, pod, label)
+    return await retry_on_conflict(ctx, PODS, pod, label)
 
 
-def _label_claims(ctx: ClusterContext, pod: Object, claims: dict[str, Object]) -> None:
+async def _label_claims(ctx: ClusterContext, pod: Object, claims: dict[str, Object]) -> None:
     """Label the claims of a pod, and store the results in `claims`."""
     metadata = identity.of_claim(ctx.tc, pod)
     for name in own_claims(pod):
         # a claim that is older than its pod has no labels yet, so the cache lacks it
         claim = claims.get(name) or ctx.deps.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
-        labelled = claim and retry_on_conflict(
+        labelled = claim and await retry_on_conflict(
             ctx,
             PERSISTENT_VOLUME_CLAIMS,
             claim,
-            lambda there: apply_metadata(ctx, PERSISTENT_VOLUME_CLAIMS, there, metadata),
+            lambda there: apply_metadata(PERSISTENT_VOLUME_CLAIMS, there, metadata),
         )
         if labelled is not None:
             claims[name] = labelled

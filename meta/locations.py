@@ -14,9 +14,11 @@ from apis import predicates
 from apis.accessor import workloads
 from apis.images import at_least
 from dataplane.errors import DataPlaneError
+from kube.actions import Action, Emit
 from kube.events import WARNING
 from kube.objects import Object
 from member import api_clients
+from member.actions import SetStoreLabels
 from member.components import workload
 from member.context import ReconcileContext
 from member.observed.pod import Pod
@@ -42,7 +44,7 @@ class _LocationUpdate:
     target: str
     memory: Hashable
     labels: Mapping[str, str]
-    send: Callable[[Mapping[str, str]], None]
+    action: Callable[[], Action[None]]
 
     @property
     def setting(self) -> Hashable:
@@ -50,7 +52,7 @@ class _LocationUpdate:
         return self.memory, tuple(sorted(self.labels.items()))
 
 
-def act(ctx: ReconcileContext) -> Outcome:
+async def act(ctx: ReconcileContext) -> Outcome:
     """Send unknown locations. A server that refuses does not stop the others.
 
     Raises DataPlaneError if PD does not report its location labels, LeaseExpired.
@@ -66,7 +68,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     configured = ctx.owner.metadata.uid, spec.pd
     keys = ctx.memory.location_labels.of(configured, ctx.deps.clock, partial(_location_labels, ctx))
     for update in (*_of_stores(ctx, keys), *_of_servers(ctx, keys, servers)):
-        _send(ctx, update)
+        await _send(ctx, update)
     return Done()
 
 
@@ -84,7 +86,7 @@ def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_Locati
             own, keys_of_it = ctx.status.tiflash.stores.get(str(store.id)), keys
         found = location(_node_of(ctx, own.pod_name)[1], keys_of_it) if own else {}
         if found.items() - store.labels.items():
-            send = partial(api_clients.pd(ctx).set_store_labels, store.id)
+            send = partial(SetStoreLabels, api_clients.pd(ctx), store.id, found)
             yield _LocationUpdate(f"store {store.id}", None, found, send)
 
 
@@ -102,9 +104,10 @@ def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], servers: Mapping[s
     """Updates for servers, which keep their labels only in memory and lose them in a restart."""
     for name, kind in servers.items():
         pod, node = _node_of(ctx, name)
-        if pod is not None and (found := with_zone(node, keys)):
+        locate = workload(kind).locate
+        if pod is not None and locate is not None and (found := with_zone(node, keys)):
             restarts = tuple(each.restart_count for each in pod.decode_as(Pod).status.container_statuses)
-            yield _LocationUpdate(name, (pod.metadata.uid, restarts), found, partial(workload(kind).locate, ctx, name))
+            yield _LocationUpdate(name, (pod.metadata.uid, restarts), found, partial(locate, ctx, name, found))
 
 
 def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[str, str]]:
@@ -115,17 +118,17 @@ def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[s
     return pod, node.metadata.labels if node else {}
 
 
-def _send(ctx: ReconcileContext, update: _LocationUpdate) -> None:
+async def _send(ctx: ReconcileContext, update: _LocationUpdate) -> None:
     settings, clock = ctx.memory.accepted_settings, ctx.deps.clock
     if not settings.is_new(update.target, update.setting, clock):
         return
     try:
-        update.send(update.labels)
+        await update.action()
     except DataPlaneError as error:
         settings.refused(update.target, update.setting, clock)
         log.warning("could not set location labels", target=update.target, labels=dict(update.labels), error=str(error))
         message = f"could not set location labels {dict(update.labels)} of {update.target}: {error}"
-        ctx.deps.recorder.event(ctx.owner, WARNING, "FailedSetStoreLabels", message)
+        await Emit(ctx.owner, WARNING, "FailedSetStoreLabels", message)
     else:
         if update.memory is None:
             settings.forget(update.target)

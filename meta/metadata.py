@@ -5,9 +5,9 @@ ones stay.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from kube.actions import Apply
 from kube.objects import Json, Object
 from kube.resources import Resource
-from member.context import ClusterContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class DesiredMetadata:
         )
 
 
-def apply_metadata(ctx: ClusterContext, resource: Resource, there: Object, desired: DesiredMetadata) -> Object:
+async def apply_metadata(resource: Resource, there: Object, desired: DesiredMetadata) -> Object:
     """Bring labels and annotations to the desired state with at most one request; return the object.
 
     Raises Conflict if the object has changed, other ApiErrors, TransportError.
@@ -53,4 +53,4 @@ def apply_metadata(ctx: ClusterContext, resource: Resource, there: Object, desir
         }
     }
     removed = {key: meta.annotations[key] for key in desired.without if key in meta.annotations}
-    return ctx.deps.applier.apply(resource, body, there, applied={"metadata": {"annotations": removed}})
+    return await Apply(resource, body, there, applied={"metadata": {"annotations": removed}})

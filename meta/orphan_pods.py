@@ -9,19 +9,21 @@ from functools import reduce
 from operator import and_
 
 from apis.components import component_names
+from kube.actions import Emit
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from member.actions import Delete
 from member.context import ClusterContext
-from member.evidence import Evidence, delete, look_up
+from member.evidence import Evidence, look_up
 from member.observed.claims import own_claims
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Waiting
 
 
-def act(ctx: ClusterContext) -> Outcome:
+async def act(ctx: ClusterContext) -> Outcome:
     """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: without an answer nothing is deleted."""
     if ctx.tc.spec.paused:
         return Done("paused")
@@ -30,7 +32,7 @@ def act(ctx: ClusterContext) -> Outcome:
         for component in component_names(lambda row: row.claims.hold_data, ctx.tc.kind)
         for pod in pods_of(ctx, component)
         if may_be_orphan(pod)
-        if (missing := _missing_claims(ctx, pod)) and _delete(ctx, pod, missing)
+        if (missing := _missing_claims(ctx, pod)) and await _delete(ctx, pod, missing)
     ]
     if not deleted:
         return Done()
@@ -50,14 +52,14 @@ def _missing_claims(ctx: ClusterContext, pod: Object) -> Mapping[str, Evidence]:
     return {name: gone for name, gone in found.items() if isinstance(gone, Evidence)}
 
 
-def _delete(ctx: ClusterContext, pod: Object, missing: Mapping[str, Evidence]) -> bool:
+async def _delete(ctx: ClusterContext, pod: Object, missing: Mapping[str, Evidence]) -> bool:
     name = pod.metadata.name
     seen = Destroyer(ctx.deps.client).observe(PODS, name, ctx.namespace)
     if seen is None or not _is_still(seen, pod):
         return False
-    delete(ctx, seen, reduce(and_, missing.values()))
+    await Delete(seen, reduce(and_, missing.values()))
     what = f"delete Pod {name} in {ctx.tc.kind} {ctx.name} successful: {', '.join(missing)} does not exist"
-    ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
+    await Emit(ctx.owner, NORMAL, "SuccessfulDelete", what)
     return True
 
 

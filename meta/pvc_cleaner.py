@@ -4,21 +4,20 @@ A claim is deleted only with spec.enablePVReclaim, and only if live reads in thi
 pod is gone, the StatefulSet lacks its ordinal, PD lacks its member or store (I1, I2, F5).
 """
 
-from functools import partial
-
 from apis import predicates
 from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
 from apis.components import component_names
+from kube.actions import Emit
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
+from member.actions import Delete
 from member.apply.writes import require_owner
 from member.context import ClusterContext, DMContext, ReconcileContext
 from member.evidence import (
     Evidence,
-    delete,
     look_up,
     master_gone,
     member_gone,
@@ -36,7 +35,7 @@ from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
 from meta.volumes import set_policy
 
 
-def act(ctx: ClusterContext) -> Outcome:
+async def act(ctx: ClusterContext) -> Outcome:
     """Take the next step for each claim. Raises OwnerGone, Conflict, other ApiErrors, TransportError,
     DataPlaneError.
     """
@@ -44,23 +43,21 @@ def act(ctx: ClusterContext) -> Outcome:
         return Done("paused")
     holding = claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind))
     deferred = claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred, ctx.tc.kind))
-    each_apart(
-        [*(partial(_unlock, ctx, claim) for claim in holding), *(partial(_go_on, ctx, each) for each in deferred)]
-    )
+    await each_apart([*(_unlock(ctx, claim) for claim in holding), *(_go_on(ctx, each) for each in deferred)])
     return Done()
 
 
-def _unlock(ctx: ClusterContext, claim: Object) -> None:
+async def _unlock(ctx: ClusterContext, claim: Object) -> None:
     if isinstance(lock_step(claim, _pod(ctx, claim)), Unlock):
-        _remove_annotations(ctx, claim, labels.POD_SCHEDULING)
+        await _remove_annotations(ctx, claim, labels.POD_SCHEDULING)
 
 
-def _go_on(ctx: ClusterContext, claim: Object) -> None:
+async def _go_on(ctx: ClusterContext, claim: Object) -> None:
     match deferred_step(ctx.tc, claim, _pod(ctx, claim)):
         case Unmark():
-            _remove_annotations(ctx, claim, labels.PVC_DEFER_DELETING, labels.SCALE_IN_TIME)
+            await _remove_annotations(ctx, claim, labels.PVC_DEFER_DELETING, labels.SCALE_IN_TIME)
         case Reclaim():
-            _reclaim(ctx, claim)
+            await _reclaim(ctx, claim)
 
 
 def _pod(ctx: ClusterContext, claim: Object) -> Object | None:
@@ -69,17 +66,17 @@ def _pod(ctx: ClusterContext, claim: Object) -> Object | None:
     return ctx.listers.pods.get(ctx.namespace, name) if name else None
 
 
-def _remove_annotations(ctx: ClusterContext, claim: Object, *annotations: str) -> None:
+async def _remove_annotations(ctx: ClusterContext, claim: Object, *annotations: str) -> None:
     metadata = DesiredMetadata(without=annotations)
-    retry_on_conflict(
+    await retry_on_conflict(
         ctx,
         PERSISTENT_VOLUME_CLAIMS,
         claim,
-        lambda there: apply_metadata(ctx, PERSISTENT_VOLUME_CLAIMS, there, metadata),
+        lambda there: apply_metadata(PERSISTENT_VOLUME_CLAIMS, there, metadata),
     )
 
 
-def _reclaim(ctx: ClusterContext, claim: Object) -> None:
+async def _reclaim(ctx: ClusterContext, claim: Object) -> None:
     """Delete a claim and its volume if live reads confirm the decision; otherwise the next reconcile decides again."""
     if ctx.listers.persistent_volumes is None:
         return
@@ -89,10 +86,10 @@ def _reclaim(ctx: ClusterContext, claim: Object) -> None:
     volume = volume_of(ctx, claim) if seen else None
     if unwanted is None or seen is None or volume is None:
         return
-    set_policy(ctx, claim, volume, "Delete")
-    delete(ctx, seen, unwanted)
+    await set_policy(ctx, claim, volume, "Delete")
+    await Delete(seen, unwanted)
     what = f"delete PersistentVolumeClaim {claim.metadata.name} in {ctx.tc.kind} {ctx.name} successful"
-    ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
+    await Emit(ctx.owner, NORMAL, "SuccessfulDelete", what)
 
 
 def _not_wanted(ctx: ClusterContext, claim: Object) -> Evidence | None:

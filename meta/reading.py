@@ -1,9 +1,11 @@
 """Reads of the stages: claims and volumes of a cluster, and a live read after a conflict."""
 
 from collections.abc import Callable, Collection
+from typing import TypeVar
 
 import msgspec
 
+from kube.actions import Decision
 from kube.errors import Conflict, NotFound
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUMES, Resource
@@ -11,6 +13,8 @@ from member import labels
 from member.context import ClusterContext
 from member.observed import claims
 from member.observed.claims import Claim
+
+T = TypeVar("T")
 
 
 class ClaimReference(msgspec.Struct, frozen=True):
@@ -69,9 +73,9 @@ def is_for(volume: Object, claim: Object) -> bool:
     return reference is not None and reference.uid == claim.metadata.uid
 
 
-def retry_on_conflict(
-    ctx: ClusterContext, resource: Resource, cached: Object, write: Callable[[Object], Object | None]
-) -> Object | None:
+async def retry_on_conflict(
+    ctx: ClusterContext, resource: Resource, cached: Object, write: Callable[[Object], Decision[T]]
+) -> T | None:
     """Decide and write; after a conflict, once more on a live read (F3).
 
     Returns the result of `write`, or None if the object is gone or was recreated. Raises Conflict after the second try,
@@ -79,7 +83,7 @@ def retry_on_conflict(
     """
     meta = cached.metadata
     try:
-        return write(cached)
+        return await write(cached)
     except (Conflict, NotFound):
         fresh = ctx.deps.client.find(resource, meta.name, meta.namespace)
-        return write(fresh) if fresh is not None and fresh.metadata.uid == meta.uid else None
+        return await write(fresh) if fresh is not None and fresh.metadata.uid == meta.uid else None

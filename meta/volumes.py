@@ -5,11 +5,12 @@ the stage waits until the claim has its ids, so that one patch suffices. It also
 paused.
 """
 
-from functools import cache, partial
+from functools import cache
 
 from structlog.contextvars import bound_contextvars
 
 from apis.components import component_names, component_type
+from kube.actions import Apply, Emit, Merge
 from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
@@ -26,7 +27,7 @@ from meta.reading import Volume, cached_volume, claims_of_cluster, is_named_afte
 _DELETE = "Delete"
 
 
-def act(ctx: ClusterContext) -> Outcome:
+async def act(ctx: ClusterContext) -> Outcome:
     """Set the reclaim policy of the spec and the labels of the cluster's volumes. Raises ApiError, TransportError."""
     if ctx.listers.persistent_volumes is None:
         return Done("no permission for PersistentVolumes")
@@ -34,7 +35,7 @@ def act(ctx: ClusterContext) -> Outcome:
     known = component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy, ctx.tc.kind)
     is_confirmed = cache(lambda: spec_confirmed(ctx) is not None)
 
-    def look(claim: Object) -> None:
+    async def look(claim: Object) -> None:
         if not claim.decode_as(Claim).is_bound or claim.metadata.deletion_timestamp:
             return
         if time := is_labelled_within(claim, now):
@@ -43,13 +44,13 @@ def act(ctx: ClusterContext) -> Outcome:
             policy = _policy(ctx, claim)
             # the user may have withdrawn this policy, and may delete the claim before the cache shows that
             is_known = policy != _DELETE or _has(ctx, claim, policy) or is_confirmed()
-            _keep(ctx, claim, policy if is_known else "")
+            await _keep(ctx, claim, policy if is_known else "")
 
-    each_apart(partial(look, claim) for claim in claims_of_cluster(ctx, known))
+    await each_apart(look(claim) for claim in claims_of_cluster(ctx, known))
     return Done(retry_after=min(times, default=None))
 
 
-def _keep(ctx: ClusterContext, claim: Object, policy: str) -> None:
+async def _keep(ctx: ClusterContext, claim: Object, policy: str) -> None:
     """Set the labels of a claim's volume and, unless it is empty, the policy.
 
     A volume missing from the cache has no labels yet. Most volumes' names identify their claim, so they need not be
@@ -57,11 +58,11 @@ def _keep(ctx: ClusterContext, claim: Object, policy: str) -> None:
     """
     name = claim.decode_as(Claim).spec.volume_name
     if cached_volume(ctx, name) is None and is_named_after(name, claim):
-        _introduce(ctx, claim, name, policy)
+        await _introduce(ctx, claim, name, policy)
     elif volume := volume_of(ctx, claim):
-        set_policy(ctx, claim, volume, policy)
+        await set_policy(ctx, claim, volume, policy)
     else:
-        _report_missing(ctx, claim)
+        await _report_missing(ctx, claim)
 
 
 def _has(ctx: ClusterContext, claim: Object, policy: str) -> bool:
@@ -70,14 +71,14 @@ def _has(ctx: ClusterContext, claim: Object, policy: str) -> bool:
     return volume is not None and volume.decode_as(Volume).spec.persistent_volume_reclaim_policy == policy
 
 
-def _introduce(ctx: ClusterContext, claim: Object, name: str, policy: str) -> None:
+async def _introduce(ctx: ClusterContext, claim: Object, name: str, policy: str) -> None:
     with bound_contextvars(claim=claim.metadata.name):
         try:
-            ctx.deps.applier.merge(PERSISTENT_VOLUMES, _desired(claim, name, policy))
+            await Merge(PERSISTENT_VOLUMES, _desired(claim, name, policy))
         except NotFound:
-            _report_missing(ctx, claim)
+            await _report_missing(ctx, claim)
         else:
-            _tell(ctx, name, policy)
+            await _tell(ctx, name, policy)
 
 
 def _policy(ctx: ClusterContext, claim: Object) -> str:
@@ -90,26 +91,26 @@ def _policy(ctx: ClusterContext, claim: Object) -> str:
     return "" if left else spec.pv_reclaim_policy or ""
 
 
-def set_policy(ctx: ClusterContext, claim: Object, volume: Object, policy: str) -> None:
+async def set_policy(ctx: ClusterContext, claim: Object, volume: Object, policy: str) -> None:
     """Set the labels of a claim's volume and, unless it is empty, the policy. Raises ApiError, TransportError."""
     with bound_contextvars(claim=claim.metadata.name):
-        retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _written(ctx, claim, there, policy))
+        await retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _written(ctx, claim, there, policy))
 
 
-def _written(ctx: ClusterContext, claim: Object, volume: Object, policy: str) -> Object:
+async def _written(ctx: ClusterContext, claim: Object, volume: Object, policy: str) -> Object:
     meta, has = volume.metadata, volume.decode_as(Volume).spec.persistent_volume_reclaim_policy
     if meta.deletion_timestamp or (of_volume(claim).matches(volume) and policy in ("", has)):
         return volume
-    written = ctx.deps.applier.apply(PERSISTENT_VOLUMES, _desired(claim, meta.name, policy), volume)
+    written = await Apply(PERSISTENT_VOLUMES, _desired(claim, meta.name, policy), volume)
     if written is not volume and has != policy:
-        _tell(ctx, meta.name, policy)
+        await _tell(ctx, meta.name, policy)
     return written
 
 
-def _tell(ctx: ClusterContext, volume: str, policy: str) -> None:
+async def _tell(ctx: ClusterContext, volume: str, policy: str) -> None:
     if policy:
         what = f"patch PersistentVolume {volume} in {ctx.tc.kind} {ctx.name} successful: reclaim policy {policy}"
-        ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulPatch", what)
+        await Emit(ctx.owner, NORMAL, "SuccessfulPatch", what)
 
 
 def _desired(claim: Object, name: str, policy: str) -> Json:
@@ -118,9 +119,9 @@ def _desired(claim: Object, name: str, policy: str) -> Json:
     return {"metadata": metadata} | ({"spec": {"persistentVolumeReclaimPolicy": policy}} if policy else {})
 
 
-def _report_missing(ctx: ClusterContext, claim: Object) -> None:
+async def _report_missing(ctx: ClusterContext, claim: Object) -> None:
     """Report that data may be lost. Kubernetes then calls the claim Lost, so there is only one event."""
     volume, name = claim.decode_as(Claim).spec.volume_name, claim.metadata.name
     bound = f"PersistentVolumeClaim {name} is bound to PersistentVolume {volume}"
     what = f"{bound}, which does not exist or belongs to another claim"
-    ctx.deps.recorder.event(ctx.owner, WARNING, "VolumeMissing", what)
+    await Emit(ctx.owner, WARNING, "VolumeMissing", what)

@@ -8,7 +8,7 @@ from functools import partial
 
 from apis.components import DM_CLUSTER
 from controllers.decisions import decide, seen_of
-from controllers.stages import Attempt, Stage
+from controllers.stages import Stage, Steps
 from member.components import behaviours, workloads
 from member.context import DMContext
 from member.failover.outages import AVAILABILITY, judge
@@ -35,10 +35,10 @@ def stages() -> tuple[Stage[DMContext], ...]:
     )
 
 
-def run(ctx: DMContext, attempt: Attempt[DMContext]) -> None:
+def run(ctx: DMContext) -> Steps[DMContext]:
     """Observe, detect outages, then act; put the outcome of each stage into `ctx.outcomes`."""
     for stage in observations():
-        ctx.observations[stage.name] = attempt(stage, ctx)
+        ctx.observations[stage.name] = yield stage
     judged = judge(ctx, workloads(DM_CLUSTER))
-    decide(ctx, stages(), attempt, partial(seen_of, ctx))
+    yield from decide(ctx, stages(), partial(seen_of, ctx))
     ctx.outcomes[AVAILABILITY] = judged

@@ -8,7 +8,7 @@ status.
 from functools import partial
 
 from controllers.decisions import act, decide, seen_of
-from controllers.stages import Attempt, Stage
+from controllers.stages import Stage, Steps
 from member.components import behaviours, workloads
 from member.context import ReconcileContext
 from member.failover.outages import AVAILABILITY, judge
@@ -42,13 +42,13 @@ def asking() -> tuple[Stage[ReconcileContext], ...]:
     return (Stage("locations", locations.act), Stage("topology", topology.act))
 
 
-def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
+def run(ctx: ReconcileContext) -> Steps[ReconcileContext]:
     """Observe, detect outages, then act; put the outcome of each stage into `ctx.outcomes`.
 
     The operator does not act on a component whose observation raised an unexpected exception: its status may be wrong.
     """
     for stage in observations():
-        ctx.observations[stage.name] = attempt(stage, ctx)
+        ctx.observations[stage.name] = yield stage
     if taken := instance_taken(ctx):
         # before any write, because selectors cannot be corrected later
         ctx.outcomes["instance"] = taken
@@ -60,8 +60,8 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
     refused_upgrades = {each.name: each.rolling.refused_upgrade(ctx) for each in workloads()}
     ctx.refused_upgrades = {name: refused for name, refused in refused_upgrades.items() if refused}
     judged = judge(ctx, workloads())
-    decide(ctx, stages(), attempt, partial(_seen, ctx))
-    act(ctx, asking(), attempt)
+    yield from decide(ctx, stages(), partial(_seen, ctx))
+    yield from act(ctx, asking())
     ctx.outcomes[AVAILABILITY] = judged
 
 

@@ -13,6 +13,7 @@ import structlog
 from apis.tidbcluster import TidbCluster
 from controllers.cache_waits import CacheWaits
 from controllers.controller import Result
+from controllers.database_actions import executor_of
 from controllers.enqueueing import Enqueue
 from controllers.key_locks import RETRY_AFTER
 from controllers.kind import InvalidSpec
@@ -56,6 +57,7 @@ class TidbClusterPodSync:
         self._clusters = clusters
         self._deps = deps
         self._runtime = runtime
+        self._executor = executor_of(deps)
         self._commands = commands
         self._enqueue_cluster = enqueue_cluster
         self._memory = runtime.memory(PodMemory, None)
@@ -93,7 +95,7 @@ class TidbClusterPodSync:
         before = ctx.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
         stage = Stage[ReconcileContext](_STAGE, lambda ctx: take_step(ctx, name, pod))
-        outcome = attempt(stage, ctx, self._runtime.on_defect)
+        outcome = attempt(stage, ctx, self._executor, self._runtime.on_defect)
         memory.is_slow = bool(TIDB_CLUSTER.slow(ctx))
         if ctx.status.tikv.evict_leader != before:
             self._write_evictions(ctx)
@@ -149,7 +151,7 @@ class TidbClusterPodSync:
         patch_status(self._deps.applier, TIDB_CLUSTERS, ctx.owner, old, old | {"tikv": tikv})
 
 
-def take_step(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
+async def take_step(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     """Take one step of the command of a pod (lifecycle.md 13); `pod` is None if the cache lacks it.
 
     Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
@@ -161,7 +163,7 @@ def take_step(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
         return taken
     if not is_same_cluster(ctx):
         return Refused("ForeignPD", "PD reports the id of another cluster; commands on pods are ignored")
-    ended = Done() if command and commands.is_one(command) else commands.end(ctx, name, pod)
+    ended = Done() if command and commands.is_one(command) else await commands.end(ctx, name, pod)
     if pod is None or command is None or pod.metadata.deletion_timestamp:
         return ended
     component = pod.metadata.labels[labels.COMPONENT]
@@ -169,7 +171,7 @@ def take_step(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
         return Refused(
             REMOVED, f"{component} was removed from the spec; commands on its pods wait until it is restored"
         )
-    return workload(component).commands[command.key](ctx, pod, command)
+    return await workload(component).commands[command.key](ctx, pod, command)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import final
 
+from kube.actions import Apply, Merge
 from kube.objects import Json, Object
 from kube.resources import STATEFUL_SETS
 from kube.semantic import semantically_equal
@@ -133,16 +134,16 @@ def with_strategy(desired: Json, strategy: UpdateStrategy) -> Json:
     return desired | {"spec": desired["spec"] | {"updateStrategy": strategy.spec}}
 
 
-def create(ctx: ClusterContext, desired: Json) -> Object | None:
+async def create(ctx: ClusterContext, desired: Json) -> Object | None:
     """Create a StatefulSet. Returns None, or the existing one, read live, if the cache only lacked it.
 
     Raises OwnerGone, ApiError, TransportError.
     """
-    there, made = make_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
+    there, made = await make_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
     if not made:
         return there
     ctx.memory.made[there.metadata.name] = there.metadata.uid
-    _note_admission(ctx, there)
+    await _note_admission(there)
     return None
 
 
@@ -158,7 +159,7 @@ def edit_by_others(ctx: ClusterContext, live: Object) -> ForeignEdit | None:
     return edit
 
 
-def update(
+async def update(
     ctx: ClusterContext,
     desired: Json,
     live: Object,
@@ -190,12 +191,12 @@ def update(
     if before is not None and "template" not in rewritten and is_kept:
         wanted = _with_admitted_template(wanted, body, before)
     noted = wanted if keeps_edits else with_written_generation(wanted, body, before)
-    written = ctx.deps.applier.apply(STATEFUL_SETS, noted, live, applied=before, replaces=bool(rewritten))
+    written = await Apply(STATEFUL_SETS, noted, live, applied=before, replaces=bool(rewritten))
     if written is not live and not keeps_edits:
-        _note_admission(ctx, written)
+        await _note_admission(written)
 
 
-def _note_admission(ctx: ClusterContext, written: Object) -> None:
+async def _note_admission(written: Object) -> None:
     """Record on the StatefulSet what admission made of the pod template: it does not count as a foreign edit."""
     made = admitted_template(written.decode())
     if made is None or written.metadata.annotations.get(ADMITTED_TEMPLATE) == made:
@@ -203,7 +204,7 @@ def _note_admission(ctx: ClusterContext, written: Object) -> None:
     meta = written.metadata
     identity = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
     # without a version, as the StatefulSet may have changed meanwhile
-    ctx.deps.applier.merge(STATEFUL_SETS, {"metadata": identity | {"annotations": {ADMITTED_TEMPLATE: made}}})
+    await Merge(STATEFUL_SETS, {"metadata": identity | {"annotations": {ADMITTED_TEMPLATE: made}}})
 
 
 def _with_admitted_template(desired: Json, live: Json, before: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kube.actions import Apply, Create, Emit
 from kube.apply import OwnerChanged, OwnerGone, require_ours
 from kube.errors import AlreadyExists, ApiError
 from kube.events import NORMAL, WARNING
@@ -13,7 +14,7 @@ from member.labels import base_labels, object_meta
 from member.objects.services import keep_allocated
 
 
-def apply(
+async def apply(
     ctx: ClusterContext,
     resource: Resource,
     desired: Json,
@@ -30,62 +31,74 @@ def apply(
         raise TypeError("a StatefulSet is written by member.apply.stateful_set, which asks for evidence")
     if cached is not None:
         if not ctx.memory.settled.holds(resource, cached, desired):
-            _write(ctx, resource, cached, desired, wish=desired, applied_before=applied_before)
-    elif (unseen := create_or_find(ctx, resource, desired)) is not None:
-        write_unseen(ctx, resource, desired, unseen, applied_before)
+            await _write(ctx, resource, cached, desired, wish=desired, applied_before=applied_before)
+    elif (unseen := await create_or_find(ctx, resource, desired)) is not None:
+        await write_unseen(ctx, resource, desired, unseen, applied_before)
 
 
-def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Object | None:
+async def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Object | None:
     """Create the object and emit an event. Returns None, or an existing one, read live, if the cache only lacked it.
 
     An object that was created or found a moment ago is neither created nor read again, though no cache shows it yet.
     Raises OwnerGone, ApiError, TransportError.
     """
-    there, made = make_or_find(ctx, resource, desired)
+    there, made = await make_or_find(ctx, resource, desired)
     return None if made else there
 
 
-def make_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> tuple[Object, bool]:
+async def make_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> tuple[Object, bool]:
     """Like `create_or_find`: the object, and True if this call created it."""
-    name = desired["metadata"]["name"]
-    return ctx.memory.taken_names.make_or_find(
-        resource,
-        name,
-        ctx.deps.clock,
-        make=lambda: _create(ctx, resource, desired),
-        find=lambda: ctx.deps.client.find(resource, name, ctx.namespace),
-    )
+    name, taken_names, clock = desired["metadata"]["name"], ctx.memory.taken_names, ctx.deps.clock
+    if there := taken_names.last_seen(resource, name, clock):
+        return there, False
+    there, made = _find(ctx, resource, name) if taken_names.knows(resource, name) else None, False
+    if there is None:
+        try:
+            there, made = await _create(ctx, resource, desired), True
+        except AlreadyExists:
+            if (there := _find(ctx, resource, name)) is None:
+                raise
+    taken_names.note(resource, name, there, clock)
+    return there, made
 
 
-def write_unseen(
+def _find(ctx: ClusterContext, resource: Resource, name: str) -> Object | None:
+    return ctx.deps.client.find(resource, name, ctx.namespace)
+
+
+async def write_unseen(
     ctx: ClusterContext, resource: Resource, desired: Json, there: Object, applied_before: Json | None = None
 ) -> None:
     """Patch the differences in an object that no cache shows. Raises ForeignOwner, ApiError, TransportError."""
-    applier = ctx.deps.applier
-    ctx.memory.taken_names.write(
-        resource, there, ctx.deps.clock, lambda: applier.apply(resource, desired, there, applied=applied_before)
-    )
+    taken_names, name = ctx.memory.taken_names, there.metadata.name
+    try:
+        written = await Apply(resource, desired, there, applied=applied_before)
+    except ApiError:
+        taken_names.forget(resource, name)
+        raise
+    if written is not there:
+        taken_names.note(resource, name, written, ctx.deps.clock)
 
 
-def apply_service(ctx: ClusterContext, desired: Json) -> None:
+async def apply_service(ctx: ClusterContext, desired: Json) -> None:
     """Create or patch a Service; ports and addresses that Kubernetes has allocated stay."""
     cached = ctx.listers.services.get(ctx.namespace, desired["metadata"]["name"])
     if cached is None:
-        apply(ctx, SERVICES, stamped(desired), None)
+        await apply(ctx, SERVICES, stamped(desired), None)
     elif not ctx.memory.settled.holds(SERVICES, cached, desired):
         live = cached.decode()
         written = stamped(keep_allocated(desired, live), live)
         before = _with_whole_selector(applied(live) or {}, live)
-        _write(ctx, SERVICES, cached, written, wish=desired, applied_before=before)
+        await _write(ctx, SERVICES, cached, written, wish=desired, applied_before=before)
 
 
-def _write(
+async def _write(
     ctx: ClusterContext, resource: Resource, cached: Object, desired: Json, *, wish: Json, applied_before: Json | None
 ) -> None:
     """Patch the differences in a cached object; `desired` is derived from the `wish` and the object."""
     ctx.memory.taken_names.forget(resource, cached.metadata.name)
     applier = ctx.deps.applier
-    if applier.apply(resource, desired, cached, applied=applied_before) is cached and not applier.is_contested(cached):
+    if await Apply(resource, desired, cached, applied=applied_before) is cached and not applier.is_contested(cached):
         ctx.memory.settled.note(resource, cached, wish)
 
 
@@ -95,22 +108,21 @@ def _with_whole_selector(before: Json, live: Json) -> Json:
     return before | {"spec": spec | {"selector": live["spec"].get("selector") or {}}}
 
 
-def _create(ctx: ClusterContext, resource: Resource, desired: Json) -> Object:
+async def _create(ctx: ClusterContext, resource: Resource, desired: Json) -> Object:
     require_owner(ctx)
     what = f"create {resource.kind} {desired['metadata']['name']} in {ctx.tc.kind} {ctx.name}"
-    record = ctx.deps.recorder.event
     try:
-        created = ctx.deps.applier.create(resource, desired)
+        created = await Create(resource, desired)
     except AlreadyExists:
         raise
     except ApiError as error:
-        record(ctx.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
+        await Emit(ctx.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
         raise
-    record(ctx.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
+    await Emit(ctx.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
     return created
 
 
-def annotate_owner(ctx: ClusterContext, annotations: Mapping[str, str | None]) -> None:
+async def annotate_owner(ctx: ClusterContext, annotations: Mapping[str, str | None]) -> None:
     """Set annotations of the cluster, or remove those with None; writes nothing else of it.
 
     The rest of the reconcile uses the cluster that the API server returns. Raises Conflict, other ApiErrors,
@@ -122,7 +134,7 @@ def annotate_owner(ctx: ClusterContext, annotations: Mapping[str, str | None]) -
     if not removed and wanted.items() <= there.items():
         return
     meta = {"name": ctx.name, "namespace": ctx.namespace}
-    ctx.owner = ctx.deps.applier.apply(
+    ctx.owner = await Apply(
         ctx.resource,
         {"metadata": meta | {"annotations": wanted}},
         ctx.owner,
@@ -131,10 +143,10 @@ def annotate_owner(ctx: ClusterContext, annotations: Mapping[str, str | None]) -
     ctx.tc.metadata.annotations = dict(ctx.owner.metadata.annotations)
 
 
-def record_deletion(ctx: ClusterContext, resource: Resource, name: str) -> None:
+async def record_deletion(ctx: ClusterContext, resource: Resource, name: str) -> None:
     """Emit an event for the deletion of an object (lifecycle.md 15)."""
     what = f"delete {resource.kind} {name} in {ctx.tc.kind} {ctx.name} successful"
-    ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
+    await Emit(ctx.owner, NORMAL, "SuccessfulDelete", what)
 
 
 def require_owner(ctx: ClusterContext) -> None:

@@ -7,10 +7,10 @@ from datetime import datetime
 from apis import pod_commands
 from apis.components import component_type, is_component
 from apis.times import parse_time
+from kube.actions import Apply
 from kube.objects import Object
 from kube.resources import PODS, Resource
 from member import labels
-from member.context import ClusterContext
 
 RETRY_BUSY = 60.0
 """Seconds until the next poll while another operation runs in the cluster."""
@@ -78,7 +78,7 @@ def _annotated(pod: Object) -> list[tuple[str, str, frozenset[str]]]:
     return [(key, meta.annotations[key], values) for key, values in known.items() if key in meta.annotations]
 
 
-def withdraw(ctx: ClusterContext, carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:
+async def withdraw(carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:
     """Remove annotations of a pod, or of another resource.
 
     Raises Conflict if the object has changed meanwhile, other ApiErrors, TransportError.
@@ -86,4 +86,4 @@ def withdraw(ctx: ClusterContext, carrier: Object, keys: Sequence[str], resource
     meta = carrier.metadata
     there = {key: meta.annotations[key] for key in keys if key in meta.annotations}
     desired = {"metadata": {"name": meta.name, "namespace": meta.namespace, "annotations": {}}}
-    ctx.deps.applier.apply(resource, desired, carrier, applied={"metadata": {"annotations": there}})
+    await Apply(resource, desired, carrier, applied={"metadata": {"annotations": there}})

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 from apis import pod_commands, predicates
 from apis.ordinals import desired_ordinals
+from kube.actions import Apply
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object, is_observed
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member import labels
+from member.actions import Delete
 from member.apply.writes import record_deletion
 from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command, withdraw
 from member.context import ClusterContext
-from member.evidence import Evidence, delete, pods_live, spec_or_wait
+from member.evidence import Evidence, pods_live, spec_or_wait
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims, volume_being_deleted
@@ -37,7 +39,9 @@ class ConfirmedCommand:
     unchanged: Evidence
 
 
-def restart(ctx: ClusterContext, pod: Object, command: Command, ignored_pods: Collection[str], because: str) -> Outcome:
+async def restart(
+    ctx: ClusterContext, pod: Object, command: Command, ignored_pods: Collection[str], because: str
+) -> Outcome:
     """Delete the pod of a command if all others except `ignored_pods` are Ready.
 
     Raises Conflict if the pod has changed meanwhile, other ApiErrors, TransportError, LeaseExpired.
@@ -47,10 +51,10 @@ def restart(ctx: ClusterContext, pod: Object, command: Command, ignored_pods: Co
     confirmed = confirm(ctx, pod, command)
     if isinstance(confirmed, Waiting):
         return confirmed
-    return _delete_pod(ctx, confirmed.pod, confirmed.unchanged, because)
+    return await _delete_pod(ctx, confirmed.pod, confirmed.unchanged, because)
 
 
-def restart_without_volumes(ctx: ClusterContext, pod: Object, command: Command, gone: Evidence) -> Outcome:
+async def restart_without_volumes(ctx: ClusterContext, pod: Object, command: Command, gone: Evidence) -> Outcome:
     """Delete the claims of a pod and, in a later reconcile, the pod. `gone` is evidence that their data is given up.
 
     Raises the same errors as `restart`.
@@ -63,14 +67,14 @@ def restart_without_volumes(ctx: ClusterContext, pod: Object, command: Command, 
     for name in own_claims(pod):
         claim = destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
         if claim is not None and claim.object.metadata.deletion_timestamp is None:
-            delete(ctx, claim, confirmed.unchanged & gone)
-            record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)
+            await Delete(claim, confirmed.unchanged & gone)
+            await record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)
             deleted.append(name)
     if deleted:
         return Waiting(
             "ReplacingVolume", f"deleted {', '.join(deleted)}; deleting pod {pod.metadata.name} next", RETRY_SOON
         )
-    return _delete_pod(ctx, confirmed.pod, confirmed.unchanged & gone, f"replacing its volumes: {gone.what}")
+    return await _delete_pod(ctx, confirmed.pod, confirmed.unchanged & gone, f"replacing its volumes: {gone.what}")
 
 
 def confirm(ctx: ClusterContext, pod: Object, command: Command) -> ConfirmedCommand | Waiting:
@@ -138,10 +142,10 @@ def serves(pod: Object) -> bool:
     return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
 
 
-def _delete_pod(ctx: ClusterContext, seen: LiveObject, why: Evidence, because: str) -> Done:
+async def _delete_pod(ctx: ClusterContext, seen: LiveObject, why: Evidence, because: str) -> Done:
     name = seen.object.metadata.name
-    delete(ctx, seen, why)
-    record_deletion(ctx, PODS, name)
+    await Delete(seen, why)
+    await record_deletion(ctx, PODS, name)
     return Done(f"restarting pod {name}: {because}", RESTARTED)
 
 
@@ -150,7 +154,7 @@ def is_cancelled(ctx: ClusterContext, pod: Object, command: Command) -> bool:
     return is_withdrawn(command) and not has_begun(ctx, pod)
 
 
-def begin(ctx: ClusterContext, pod: Object, command: Command) -> Evidence | Waiting:
+async def begin(ctx: ClusterContext, pod: Object, command: Command) -> Evidence | Waiting:
     """Mark a pod that still carries the command, and its claims; return the evidence once all are marked."""
     confirmed = confirm(ctx, pod, command)
     if isinstance(confirmed, Waiting):
@@ -160,7 +164,7 @@ def begin(ctx: ClusterContext, pod: Object, command: Command) -> Evidence | Wait
     for resource, carrier in unmarked:
         name = {"name": carrier.metadata.name, "namespace": ctx.namespace}
         marked = {"metadata": name | {"annotations": {pod_commands.REPLACEMENT_BEGUN: "true"}}}
-        ctx.deps.applier.apply(resource, marked, carrier)
+        await Apply(resource, marked, carrier)
     return (
         Waiting(REPLACING, f"starting to replace the volumes of pod {pod.metadata.name}", RETRY_SOON)
         if unmarked
@@ -189,9 +193,9 @@ def is_withdrawn(command: Command) -> bool:
     return command.key == pod_commands.REPLACEMENT_BEGUN
 
 
-def cancel(ctx: ClusterContext, pod: Object) -> Waiting:
+async def cancel(ctx: ClusterContext, pod: Object) -> Waiting:
     for resource, carrier in (*_claims(ctx, pod), (PODS, pod)):
-        withdraw(ctx, carrier, (pod_commands.REPLACEMENT_BEGUN,), resource)
+        await withdraw(carrier, (pod_commands.REPLACEMENT_BEGUN,), resource)
     return Waiting(REPLACING, f"the replacement was cancelled; pod {pod.metadata.name} keeps its volumes", RETRY_SOON)
 
 

@@ -16,7 +16,7 @@ from member.lifecycle.suspend import paused
 from member.outcome import Done, Outcome
 
 
-def act(ctx: ClusterContext) -> Outcome:
+async def act(ctx: ClusterContext) -> Outcome:
     """Apply Discovery's desired objects. Raises OwnerGone, ApiError, TransportError."""
     tc, listers, name = ctx.tc, ctx.listers, desired.name(ctx.tc)
     if not desired.wanted(tc):
@@ -35,16 +35,16 @@ def act(ctx: ClusterContext) -> Outcome:
         partial(_apply_deployment, ctx, desired.deployment(tc, ctx.settings.discovery_image)),
         partial(apply_service, ctx, desired.service(tc)),
     )
-    return first_refusal(ctx, name, writes) or Done("all objects are in place")
+    return await first_refusal(ctx, name, writes) or Done("all objects are in place")
 
 
-def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:
+async def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:
     cached = ctx.listers.deployments.get(ctx.namespace, deployment["metadata"]["name"])
     if cached and ctx.missing_certificates:
         # Discovery's pod would not start, and PD's pods wait for it; the certificates' outcome names what is missing
         return
     before = _with_whole_pod_metadata(cached.decode()) if cached else None
-    apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
+    await apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
 
 
 def _with_whole_pod_metadata(live: Json) -> Json:

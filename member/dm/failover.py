@@ -7,9 +7,10 @@ from apis.shared import PDMember
 from apis.times import stamp
 from dataplane.dm import DMMasterClient, LiveMaster
 from member import api_clients
+from member.actions import RemoveMaster
 from member.context import DMContext
 from member.dm.masters import MASTER
-from member.evidence import Evidence, delete_master, master_gone, masters_without
+from member.evidence import Evidence, master_gone, masters_without
 from member.failover.members import MemberFailover
 from member.failover.quorum import Situation
 from member.failover.steps import claim_uids, clean_up, live_status, record_event, substitutes, well_unseen
@@ -55,13 +56,13 @@ class _MasterFailover(MemberFailover[DMContext, DMFailureMember]):
         created_at = stamp(self.ctx.deps.clock.wall())
         return lost.pod, DMFailureMember(pod_name=lost.pod, member_id=lost.key, pvc_uid=claim, created_at=created_at)
 
-    def replace(self, record: DMFailureMember, _: Situation[DMFailureMember]) -> Outcome:
-        return _replace(self.ctx, record)
+    async def replace(self, record: DMFailureMember, _: Situation[DMFailureMember]) -> Outcome:
+        return await _replace(self.ctx, record)
 
 
-def failover(ctx: DMContext) -> Outcome:
+async def failover(ctx: DMContext) -> Outcome:
     """Replace lost masters, one step per reconcile. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
-    return _MasterFailover(ctx).step()
+    return await _MasterFailover(ctx).step()
 
 
 def replaced(ctx: DMContext) -> set[str]:
@@ -74,7 +75,7 @@ def ignored_pods(ctx: DMContext) -> set[str]:
     return _MasterFailover(ctx).ignored_pods()
 
 
-def _replace(ctx: DMContext, record: DMFailureMember) -> Outcome:
+async def _replace(ctx: DMContext, record: DMFailureMember) -> Outcome:
     """Remove member, pod and volume of a record; steps that are already done have no effect (R04)."""
     recorded = live_status(ctx)
     if recorded.status.master.failure_members.get(record.pod_name) != record:
@@ -87,18 +88,18 @@ def _replace(ctx: DMContext, record: DMFailureMember) -> Outcome:
     lost = next((each for each in found if each.id == record.member_id), None)
     if lost and (waiting := well_unseen(ctx, MASTER, [record.pod_name])):
         return waiting
-    if lost and (waiting := _remove(ctx, masters, found, lost, recorded)):
+    if lost and (waiting := await _remove(ctx, masters, found, lost, recorded)):
         return waiting
     gone = master_gone(ctx, record.pod_name)
     if gone is None:
         what = f"waiting for the masters to remove that of pod {record.pod_name}"
         return Waiting(_REASON, what, next_poll(ctx, MASTER))
-    clean_up(ctx, MASTER, record.pod_name, {record.pvc_uid} - {""}, gone)
+    await clean_up(ctx, MASTER, record.pod_name, {record.pvc_uid} - {""}, gone)
     record.member_deleted = True
     return Waiting(_REASON, f"the master of pod {record.pod_name} was removed; starting another in its place")
 
 
-def _remove(
+async def _remove(
     ctx: DMContext, masters: DMMasterClient, found: Sequence[LiveMaster], lost: LiveMaster, recorded: Evidence
 ) -> Waiting | None:
     """Remove a lost master from DM; returns the wait if that is not possible yet."""
@@ -106,6 +107,6 @@ def _remove(
     if expendable is None:
         what = f"waiting for a majority of masters to be alive before removing the lost one of pod {lost.name}"
         return Waiting(_REASON, what, next_poll(ctx, MASTER))
-    delete_master(masters, lost, recorded & expendable)
-    record_event(ctx, "DMMasterMemberDeleted", f"master {lost.id} of pod {lost.name} was removed from DM")
+    await RemoveMaster(masters, lost, recorded & expendable)
+    await record_event(ctx, "DMMasterMemberDeleted", f"master {lost.id} of pod {lost.name} was removed from DM")
     return None

@@ -8,10 +8,11 @@ from apis.ordinals import desired_ordinals, desired_replicas
 from dataplane.dm import LiveMaster
 from kube.objects import Object
 from member import api_clients
+from member.actions import RemoveMaster, ResignMaster
 from member.context import DMContext
 from member.dm.failover import replaced
 from member.dm.masters import MASTER
-from member.evidence import Evidence, delete_master, master_gone
+from member.evidence import Evidence, master_gone
 from member.failover.steps import named
 from member.labels import COMPONENT, MEMBER_ID
 from member.lifecycle import peer_urls, pod_removal
@@ -40,7 +41,7 @@ def _ordinal(ctx: DMContext, name: str) -> int | None:
     return int(ordinal) if stem == member_name(ctx.tc, MASTER) and ordinal.isdecimal() else None
 
 
-def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx: DMContext = removal.ctx
     if obstacle := _nothing_left(ctx) or _too_early(removal):
         return obstacle
@@ -55,10 +56,10 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
             what = f"only {others} of the {wanted} masters would be healthy without pod {removal.name}"
             return Waiting("DMMasterFailedOver", f"{what}; it will be removed once they are", soon, serves=True)
         case Transfer(to):
-            api_clients.dm_master(ctx, removal.name).evict_leader()
+            await ResignMaster(api_clients.dm_master(ctx, removal.name))
             return Waiting("ScalingIn", f"waiting until {to.name} or another master leads, not {removal.name}", soon)
         case Remove(voter):
-            kept = take_out(removal, MASTER, "DM", "master", partial(delete_master, masters, found[voter.id]))
+            kept = await take_out(removal, MASTER, "DM", "master", partial(RemoveMaster, masters, found[voter.id]))
         case Gone():
             kept = may_join(removal, MASTER, "DM")
     waiting = Waiting("ScalingIn", f"waiting for DM to remove the master of pod {removal.name}", soon)
@@ -82,7 +83,7 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     return comes_first(removal, MASTER, "master", lost)
 
 
-def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
+async def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a master that was about to leave, unless it has left: then its data cannot join again."""
     ctx: DMContext = removal.ctx
     soon = next_poll(ctx, MASTER)
@@ -90,7 +91,7 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
         what = f"waiting for DM to report its masters before deciding whether pod {removal.name} can be kept"
         return Waiting("DMMasterUnknown", what, soon)
     if any(each.name == removal.name for each in api_clients.dm_masters(ctx).masters()):
-        removal.clear()
+        await removal.clear()
         return None
     return master_gone(ctx, removal.name) or Waiting("DMMasterUnknown", "DM reports no masters", soon)
 
@@ -134,7 +135,7 @@ def _is_member(ctx: DMContext, pod: str) -> bool:
     return pod in ctx.status.master.members
 
 
-def take_out_strays(ctx: DMContext) -> Outcome | None:
+async def take_out_strays(ctx: DMContext) -> Outcome | None:
     """Remove a master that joined while its pod was scaled in; None if there is none (F29).
 
     Raises ApiError, TransportError, DataPlaneError.
@@ -147,7 +148,7 @@ def take_out_strays(ctx: DMContext) -> Outcome | None:
         # any other one gets its pod recreated, and leaves with it
         if removal.pod or not removal.begun:
             continue
-        left = _drain(removal)
+        left = await _drain(removal)
         if not isinstance(left, Evidence):
             return left
         what = f"the master of pod {removal.name}, which does not exist any more, was removed from DM"

@@ -4,6 +4,7 @@ from apis import predicates
 from dataplane.dm import LiveMaster
 from kube.objects import Object
 from member import api_clients
+from member.actions import ResignMaster
 from member.context import DMContext
 from member.dm.failover import ignored_pods
 from member.dm.masters import MASTER
@@ -29,14 +30,14 @@ def _unmet_condition(ctx: DMContext, pod: Object) -> str:
     return "" if member and member.health else "is a healthy master"
 
 
-def _prepare(ctx: DMContext, pod: Object) -> NotDone | None:
+async def _prepare(ctx: DMContext, pod: Object) -> NotDone | None:
     """Check quorum and leader live, right before the restart (F13, I9, I12)."""
     name = pod.metadata.name
     leader, found = api_clients.dm_masters(ctx).led_masters()
-    return _without_quorum(ctx, name, found) or _hand_over(ctx, leader, name, found)
+    return _without_quorum(ctx, name, found) or await _hand_over(ctx, leader, name, found)
 
 
-def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
+async def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
     """Spare an unready pod, unless the quorum needs its master (I9) or it leads (I12). Raises DataPlaneError."""
     if not ctx.status.master.synced:
         return Silence("DMMasterUnknown", "DM does not report its masters", _WAY_OUT)
@@ -46,7 +47,7 @@ def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
     if needed and stopped(ctx, MASTER, pod) is None:
         return needed
     what = "DM has a quorum without it" if not needed else "nothing of it runs"
-    return _hand_over(ctx, leader, pod, found) or spared(pod, what)
+    return await _hand_over(ctx, leader, pod, found) or spared(pod, what)
 
 
 def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> NotDone | None:
@@ -62,11 +63,11 @@ def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> 
     return Refused("DMMasterQuorum", f"{what}; set spec.master.replicas to 3", next_roll_poll(ctx, MASTER))
 
 
-def _hand_over(ctx: DMContext, leader: str, pod: str, found: tuple[LiveMaster, ...]) -> Waiting | None:
+async def _hand_over(ctx: DMContext, leader: str, pod: str, found: tuple[LiveMaster, ...]) -> Waiting | None:
     """Have another master lead, and wait until it does; None if no other master is alive."""
     if leader != pod or not any(each.alive for each in found if each.name != pod):
         return None
-    api_clients.dm_master(ctx, pod).evict_leader()
+    await ResignMaster(api_clients.dm_master(ctx, pod))
     what = f"waiting until another master than that of pod {pod} leads"
     return Waiting("TransferringDMMasterLeader", what, next_roll_poll(ctx, MASTER))
 

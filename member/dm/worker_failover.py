@@ -30,10 +30,10 @@ from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.outcome import Done, Outcome, Waiting
 
 
-def failover(ctx: DMContext) -> Outcome:
+async def failover(ctx: DMContext) -> Outcome:
     """Record lost workers. Raises ApiError, TransportError, LeaseExpired."""
     status = ctx.status.worker
-    if clear_requested(ctx, WORKER, bool(status.failure_members)):
+    if await clear_requested(ctx, WORKER, bool(status.failure_members)):
         _set_records(ctx, {})
     if not status.synced:
         ctx.memory.failure_timers.reset(WORKER)
@@ -42,8 +42,8 @@ def failover(ctx: DMContext) -> Outcome:
     if _may_recover(ctx):
         names = ", ".join(sorted(status.failure_members))
         _set_records(ctx, {})
-        record_event(ctx, RECOVERY, f"all requested workers are back, including {names}", is_warning=False)
-    return _replace(ctx)
+        await record_event(ctx, RECOVERY, f"all requested workers are back, including {names}", is_warning=False)
+    return await _replace(ctx)
 
 
 def ignored_pods(ctx: DMContext) -> set[str]:
@@ -55,7 +55,7 @@ def ignored_pods(ctx: DMContext) -> set[str]:
     return ignorable(ctx, WORKER, set(status.failure_members) - serving, serving)
 
 
-def _replace(ctx: DMContext) -> Outcome:
+async def _replace(ctx: DMContext) -> Outcome:
     status, spec, period = ctx.status.worker, ctx.tc.spec.worker, ctx.settings.failover.dm_worker_period
     most = limit(ctx, spec.max_failover_count if spec else 0)
     desired = desired_pods(ctx, WORKER)
@@ -66,7 +66,7 @@ def _replace(ctx: DMContext) -> Outcome:
     if not most or is_cut_off(ctx, WORKER):
         return Done()
     if new := to_record(lost, len(status.failure_members), most, period):
-        return well_unseen(ctx, WORKER, [each.pod for each in new]) or _record(ctx, new)
+        return well_unseen(ctx, WORKER, [each.pod for each in new]) or await _record(ctx, new)
     if over := to_record(lost, 0, len(lost), period):
         return limit_reached(ctx, WORKER, len(status.failure_members), over[0])
     if lost:
@@ -77,15 +77,15 @@ def _replace(ctx: DMContext) -> Outcome:
     return serving_instead(ctx, WORKER, "DMWorkerFailedOver", status.failure_members, way_back)
 
 
-def _record(ctx: DMContext, lost: Sequence[Failing]) -> Waiting:
-    _set_records(ctx, ctx.status.worker.failure_members | {each.pod: _record_of(ctx, each) for each in lost})
+async def _record(ctx: DMContext, lost: Sequence[Failing]) -> Waiting:
+    _set_records(ctx, ctx.status.worker.failure_members | {each.pod: await _record_of(ctx, each) for each in lost})
     names = ", ".join(each.pod for each in lost)
     return Waiting("DMWorkerFailover", f"{names}: the worker is offline; starting another pod in its place")
 
 
-def _record_of(ctx: DMContext, lost: Failing) -> DMWorkerFailureMember:
+async def _record_of(ctx: DMContext, lost: Failing) -> DMWorkerFailureMember:
     what = f"worker {lost.pod} has been offline since {stamp(lost.since)}; starting another one"
-    record_event(ctx, UNHEALTHY, what)
+    await record_event(ctx, UNHEALTHY, what)
     return DMWorkerFailureMember(pod_name=lost.pod, created_at=stamp(ctx.deps.clock.wall()))
 
 

@@ -12,11 +12,11 @@ from dataplane.dm import OFFLINE, LiveWorker
 from dataplane.errors import Conflict
 from kube.objects import Object
 from member import api_clients
+from member.actions import RemoveWorker
 from member.context import DMContext
 from member.dm.workers import WORKER
 from member.evidence import (
     Evidence,
-    delete_worker,
     spec_confirmed,
     worker_gone,
     worker_replaceable,
@@ -31,7 +31,7 @@ from member.outcome import Outcome, Waiting
 from member.polling import next_poll
 
 
-def _drain(removal: PodRemoval) -> Evidence | Waiting:
+async def _drain(removal: PodRemoval) -> Evidence | Waiting:
     ctx: DMContext = removal.ctx
     soon = next_poll(ctx, WORKER)
     if not predicates.is_synced(ctx.tc, WORKER):
@@ -50,7 +50,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting:
         what = f"no worker that stays is free to take over {', '.join(bound) or leaving.source}"
         way_out = "add a worker, or stop or transfer the source with dmctl"
         return Waiting("DMWorkerBound", f"keeping pod {removal.name}: {what}; {way_out}", soon)
-    removal.note()
+    await removal.note()
     return free
 
 
@@ -73,12 +73,12 @@ def _ordinal(ctx: DMContext, name: str) -> int | None:
     return int(ordinal) if stem == member_name(ctx.tc, WORKER) and ordinal.isdecimal() else None
 
 
-def _cancel(removal: PodRemoval) -> None:
+async def _cancel(removal: PodRemoval) -> None:
     """Clear the marks; a worker registers again without help."""
-    removal.clear()
+    await removal.clear()
 
 
-def take_out_offline(ctx: DMContext) -> Outcome | None:
+async def take_out_offline(ctx: DMContext) -> Outcome | None:
     """Remove offline workers that are no longer wanted from DM; None if there are none.
 
     Raises ApiError, TransportError, DataPlaneError.
@@ -96,7 +96,7 @@ def take_out_offline(ctx: DMContext) -> Outcome | None:
         if worker is None or wanted is None or unbound is None:
             continue
         try:
-            delete_worker(masters, worker, unbound & wanted)
+            await RemoveWorker(masters, worker, unbound & wanted)
         except Conflict as error:
             return Waiting("ScalingIn", f"DM refused to take out worker {name}: {error}", next_poll(ctx, WORKER))
     return Waiting("ScalingIn", f"taking worker {', '.join(undesired)} out of DM", next_poll(ctx, WORKER))

@@ -126,7 +126,7 @@ class MemberFailover(ABC, Generic[C, R]):
         """The key and the record of a loss. Raises ApiError, TransportError."""
 
     @abstractmethod
-    def replace(self, record: R, situation: Situation[R]) -> Outcome:
+    async def replace(self, record: R, situation: Situation[R]) -> Outcome:
         """Remove the member, pod and volumes of a record; each removal can be repeated (R04)."""
 
     def everyone(self, status: Any) -> Mapping[str, PDMember]:
@@ -143,19 +143,19 @@ class MemberFailover(ABC, Generic[C, R]):
 
     # What components share
 
-    def step(self) -> Outcome:
+    async def step(self) -> Outcome:
         """Take the next step to replace a lost member. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
         ctx, status = self.ctx, self.status
-        if clear_requested(ctx, self.component, bool(status.failure_members)):
+        if await clear_requested(ctx, self.component, bool(status.failure_members)):
             status.failure_members = {}
         if not status.synced:
             ctx.memory.failure_timers.reset(self.component)
             return self.silent()
-        self._record_transitions()
+        await self._record_transitions()
         situation = self._situation()
         if situation.has_majority:
             ctx.memory.failure_timers.reset(self._no_majority)
-        return self._carry_out(next_step(situation), situation)
+        return await self._carry_out(next_step(situation), situation)
 
     def replaced(self) -> set[str]:
         """The pods whose members were removed as lost; substitutes serve in their place."""
@@ -212,7 +212,7 @@ class MemberFailover(ABC, Generic[C, R]):
         desired = desired_pods(self.ctx, self.component)
         return all_ready(self.ctx, self.component) and all(pod in own and own[pod].health for pod in desired)
 
-    def _carry_out(self, step: Step[R], situation: Situation[R]) -> Outcome:
+    async def _carry_out(self, step: Step[R], situation: Situation[R]) -> Outcome:
         ctx, component, records = self.ctx, self.component, self.status.failure_members
         outcome: Outcome = Done()
         match step:
@@ -223,13 +223,13 @@ class MemberFailover(ABC, Generic[C, R]):
                 names = ", ".join(record.pod_name for record in records.values())
                 self.status.failure_members = {}
                 recovered = f"all requested {self.noun}s are healthy again, including {names}"
-                record_event(ctx, RECOVERY, recovered, is_warning=False)
+                await record_event(ctx, RECOVERY, recovered, is_warning=False)
             case DropRecord(record):
                 self.status.failure_members = {name: each for name, each in records.items() if each != record}
             case Replace(record):
-                outcome = self.replace(record, situation)
+                outcome = await self.replace(record, situation)
             case RecordFailure(lost):
-                outcome = self._record_failure(lost)
+                outcome = await self._record_failure(lost)
             case Wait():
                 outcome = still_waiting(ctx, component, self.unhealthy, situation.failing, situation.period)
             case Postpone(lost, until):
@@ -244,7 +244,7 @@ class MemberFailover(ABC, Generic[C, R]):
                 outcome = self._quorum_lost({pod for pod, member in self.own().items() if not member.health})
         return outcome
 
-    def _record_failure(self, lost: Failing) -> Outcome:
+    async def _record_failure(self, lost: Failing) -> Outcome:
         """Record what will be removed; the removal waits until the record is stored (I23, F45)."""
         if waiting := well_unseen(self.ctx, self.component, [lost.pod]):
             return waiting
@@ -275,7 +275,7 @@ class MemberFailover(ABC, Generic[C, R]):
         )
         return Refused(self.quorum_lost, what)
 
-    def _record_transitions(self) -> None:
+    async def _record_transitions(self) -> None:
         """Emit an event for each member that was healthy in the stored status and no longer is (15)."""
         ill = [member for member in self.everyone(self.status).values() if not member.health]
         if not ill:
@@ -286,7 +286,7 @@ class MemberFailover(ABC, Generic[C, R]):
             if member.name in before and before[member.name].health and not self._is_restarted(pods.get(member.name)):
                 what = f"{self.noun} {member.name} (id {member.id}) is not healthy"
                 is_own = member.name in self.status.members
-                record_event(self.ctx, self.member_unhealthy if is_own else self.peer_unhealthy, what)
+                await record_event(self.ctx, self.member_unhealthy if is_own else self.peer_unhealthy, what)
 
     def _is_restarted(self, name: str | None) -> bool:
         """True if a roll or a deletion restarts this pod on purpose, so that its member will return."""

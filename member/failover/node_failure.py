@@ -10,11 +10,13 @@ from datetime import datetime, timedelta
 from apis.component_statuses import PDFailureMember
 from apis.shared import TiKVFailureStore
 from apis.times import parse_time
+from kube.actions import Emit
 from kube.deletion import Destroyer, LiveObject
 from kube.events import WARNING
 from kube.resources import NODES, PODS
+from member.actions import Delete
 from member.context import ClusterContext
-from member.evidence import Evidence, delete, look_up, shown_by
+from member.evidence import Evidence, look_up, shown_by
 from member.failover.witnesses import Failing
 from member.labels import AUTO_FAILURE_RECOVERY
 from member.observed.nodes import Node, NodeState
@@ -49,7 +51,7 @@ def host_failure(component: str, pod: Pod, node: Node | None, lasted: float, har
     return RO_DISK_FOUND if pod.is_ready and node.holds(RO_DISK_FOUND) else ""
 
 
-def handle_failed_hosts(
+async def handle_failed_hosts(
     ctx: ClusterContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
 ) -> Waiting | None:
     """Note which hosts are down, then force-delete their pods; None if the failover can continue.
@@ -63,7 +65,7 @@ def handle_failed_hosts(
     if not is_automatic(ctx):
         return None
     for record in records.values():
-        if record.host_down and (waiting := _force(ctx, component, record)):
+        if record.host_down and (waiting := await _force(ctx, component, record)):
             return waiting
     return None
 
@@ -107,7 +109,7 @@ def _note(
     return Waiting("HostDown", f"the hosts of these pods are down: {', '.join(found)}")
 
 
-def _force(ctx: ClusterContext, component: str, record: Record) -> Waiting | None:
+async def _force(ctx: ClusterContext, component: str, record: Record) -> Waiting | None:
     """Force-delete the pod of a lost machine, unless it is younger than the record and therefore the successor."""
     found = Destroyer(ctx.deps.client).observe(PODS, record.pod_name, ctx.namespace)
     if found is None:
@@ -118,9 +120,9 @@ def _force(ctx: ClusterContext, component: str, record: Record) -> Waiting | Non
     lost = _node_is_lost(ctx, found)
     if lost is None:
         return None
-    delete(ctx, found, lost, propagation="Background", grace_period_seconds=0)
+    await Delete(found, lost, propagation="Background", grace_period_seconds=0)
     what = f"pod {record.pod_name} was force-deleted: its node is down"
-    ctx.deps.recorder.event(ctx.owner, WARNING, NODE_FAILURE, what)
+    await Emit(ctx.owner, WARNING, NODE_FAILURE, what)
     return Waiting("HostDown", f"{what}; waiting for its replacement", next_poll(ctx, component))
 
 

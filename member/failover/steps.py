@@ -16,14 +16,16 @@ from apis.components import component_names
 from apis.decoding import decode_json
 from apis.ordinals import desired_ordinals
 from apis.times import stamp
+from kube.actions import Annotate, Emit
 from kube.apply import OwnerGone
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from member.actions import Delete
 from member.context import ClusterContext
-from member.evidence import Evidence, LiveStatus, delete, status_live
+from member.evidence import Evidence, LiveStatus, status_live
 from member.failover.witnesses import Failing, desired_pods, is_lost_now
 from member.labels import CLEAR_FAILURE_RECORDS
 from member.lifecycle.pod_removal import claims_of_templates
@@ -161,9 +163,9 @@ def serving_instead(
     return Waiting(reason, what, next_poll(ctx, component), serves=True)
 
 
-def record_event(ctx: ClusterContext, reason: str, message: str, *, is_warning: bool = True) -> None:
+async def record_event(ctx: ClusterContext, reason: str, message: str, *, is_warning: bool = True) -> None:
     """Emit an event about the cluster."""
-    ctx.deps.recorder.event(ctx.owner, WARNING if is_warning else NORMAL, reason, message)
+    await Emit(ctx.owner, WARNING if is_warning else NORMAL, reason, message)
 
 
 # Live reads
@@ -205,7 +207,7 @@ def claim_uids(ctx: ClusterContext, component: str, pod: str) -> dict[str, Json]
     return {each.object.metadata.uid: {} for each in _claims(ctx, component, pod)}
 
 
-def clean_up(ctx: ClusterContext, component: str, pod: str, uids: Collection[str], gone: Evidence) -> None:
+async def clean_up(ctx: ClusterContext, component: str, pod: str, uids: Collection[str], gone: Evidence) -> None:
     """Delete the volume claims in a record, then their pod; `gone` proves that their data is not needed (I1, I2).
 
     The pod goes last: a pod that is recreated while the claims exist would use and keep them. A pod that has none of
@@ -218,8 +220,8 @@ def clean_up(ctx: ClusterContext, component: str, pod: str, uids: Collection[str
     for each in [*claims, found] if found else claims:
         meta = each.object.metadata
         if not meta.deletion_timestamp:
-            delete(ctx, each, gone)
-            record_event(
+            await Delete(each, gone)
+            await record_event(
                 ctx, "SuccessfulDelete", f"delete {each.object.kind} {meta.name}: {gone.what}", is_warning=False
             )
 
@@ -236,7 +238,7 @@ def _claims(ctx: ClusterContext, component: str, pod: str) -> list[LiveObject]:
 # The user's command
 
 
-def clear_requested(ctx: ClusterContext, component: str, has_records: bool) -> bool:
+async def clear_requested(ctx: ClusterContext, component: str, has_records: bool) -> bool:
     """True if the user's annotation requests that this component's records be dropped (14).
 
     The annotation is removed only after the status without records is stored, so that a crash in between loses nothing.
@@ -247,17 +249,17 @@ def clear_requested(ctx: ClusterContext, component: str, has_records: bool) -> b
     if command is None or (command in known and command != component):
         return False
     if command not in known:
-        record_event(
+        await record_event(
             ctx, "UnknownComponent", f"annotation {CLEAR_FAILURE_RECORDS}: {command!r} is not one of {', '.join(known)}"
         )
     elif has_records:
         ctx.memory.failure_timers.reset(component)
-        record_event(
+        await record_event(
             ctx,
             RECOVERY,
             f"the failure records of {component} were dropped, as requested by annotation",
             is_warning=False,
         )
         return True
-    ctx.deps.applier.annotate(ctx.resource, ctx.owner, {CLEAR_FAILURE_RECORDS: None})
+    await Annotate(ctx.resource, ctx.owner, {CLEAR_FAILURE_RECORDS: None})
     return False

@@ -7,7 +7,7 @@ template and update strategy are decided in this order, from the state that this
 in one patch.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -20,6 +20,7 @@ from kube.apply import OwnerGone
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import PODS, STATEFUL_SETS, Resource
+from member.actions import Delete
 from member.apply import stateful_set
 from member.apply.claim_templates import unwanted_mounts, with_sizes_of
 from member.apply.last_applied import (
@@ -34,7 +35,7 @@ from member.apply.names_of_others import NOT_OURS
 from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply_service, require_own
 from member.context import ClusterContext, Held
-from member.evidence import delete, pods_live
+from member.evidence import pods_live
 from member.labels import WRITTEN_FOR, with_annotation
 from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
@@ -93,7 +94,7 @@ def _is_gone(ctx: ClusterContext, component: str) -> bool:
     return live is None or not live.decode()["spec"].get("replicas", 1)
 
 
-def act(ctx: ClusterContext, member: Workload) -> Outcome:
+async def act(ctx: ClusterContext, member: Workload) -> Outcome:
     """Bring one component a step closer to its spec, then run its housekeeping.
 
     Raises OwnerGone, ForeignOwner, ApiError, TransportError, DataPlaneError.
@@ -105,19 +106,19 @@ def act(ctx: ClusterContext, member: Workload) -> Outcome:
         return _removed(ctx, spec)
     if (why := member.unused(ctx.tc)) and ctx.stateful_set(member.name) is None:
         return Done(why)
-    outcome = _told_if_broken_off(ctx, member, spec)
+    outcome = await _told_if_broken_off(ctx, member, spec)
     if ctx.tc.spec.paused:
         return outcome
-    other = member.housekeeping(ctx)
+    other = await member.housekeeping(ctx)
     if other is None:
         return outcome
     return in_time_for(other, outcome) if isinstance(outcome, Done) else in_time_for(outcome, other)
 
 
-def _told_if_broken_off(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
+async def _told_if_broken_off(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     """Call `_act`; if it fails, assume that this component would have rolled, so that later ones wait (7.2)."""
     try:
-        return _act(ctx, member, spec)
+        return await _act(ctx, member, spec)
     except (*NOT_OURS, OwnerGone):
         raise
     except Exception:
@@ -140,37 +141,37 @@ def _lacks_components(ctx: ClusterContext) -> bool:
     return bool(ctx.removed) or any(status.stateful_set for status in statuses if status)
 
 
-def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
+async def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     if ctx.held is Held.OBSERVING:
         return _observed(ctx, member)
     if ctx.tc.spec.paused and ctx.held is Held.NO:
         return paused(ctx.tc.metadata.name)
-    suspended = suspension(ctx, member.name)
+    suspended = await suspension(ctx, member.name)
     if isinstance(suspended, Postponed):
-        return suspended.merged_with(not_allowed(ctx) or _maintain(ctx, member, spec))
-    return suspended or not_allowed(ctx) or _maintain(ctx, member, spec)
+        return suspended.merged_with(not_allowed(ctx) or await _maintain(ctx, member, spec))
+    return suspended or not_allowed(ctx) or await _maintain(ctx, member, spec)
 
 
-def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
+async def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     """Reconcile a component that is not being suspended."""
     # check the owner first: the operator writes nothing beside another controller's StatefulSet
     known, unrestored = _ours(ctx, member.name, ctx.stateful_set(member.name)), None
     if known and not known.metadata.deletion_timestamp:
-        restored, unrestored = attempted(ctx, f"edit of {member.name}", partial(restore, ctx, member.name, known))
+        restored, unrestored = await attempted(ctx, f"edit of {member.name}", partial(restore, ctx, member.name, known))
         if restored:
             return restored
-    if waiting := _gate(ctx, member):
+    if waiting := await _gate(ctx, member):
         return waiting
     live = known or _ours(ctx, member.name, _left_unseen(ctx, member.name))
     if live is None and (unwanted := advanced_stateful_set(ctx, member.name) or unverified_pd(ctx)):
         return unwanted
     services = [partial(apply_service, ctx, service) for service in member.services(ctx.tc)]
-    refused = first_refusal(ctx, member.name, services)
+    refused = await first_refusal(ctx, member.name, services)
     if live is not None:
-        return with_refusal(refused, _brought_up_to_date(ctx, member, spec, live, unrestored))
+        return with_refusal(refused, await _brought_up_to_date(ctx, member, spec, live, unrestored))
     if refused and not _has_run(ctx, member.name):
         return refused
-    return with_refusal(refused, _create(ctx, member, spec))
+    return with_refusal(refused, await _create(ctx, member, spec))
 
 
 def _has_run(ctx: ClusterContext, component: str) -> bool:
@@ -178,7 +179,7 @@ def _has_run(ctx: ClusterContext, component: str) -> bool:
     return predicates.tells_of_stateful_set(ctx.tc, component) or bool(pods_of(ctx, component))
 
 
-def _brought_up_to_date(
+async def _brought_up_to_date(
     ctx: ClusterContext, member: Workload, spec: Component, live: Object, unrestored: NotDone | None = None
 ) -> Outcome:
     """Reconcile an existing StatefulSet; `unrestored` says why foreign edits in it could not be undone."""
@@ -186,39 +187,38 @@ def _brought_up_to_date(
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
     if ctx.held is Held.REMAKING:
-        remake_config_map(ctx, member, spec, live.decode())
+        await remake_config_map(ctx, member, spec, live.decode())
         # the pod that a roll had prepared before the spec became invalid must get its leaders back
-        outcome = give_back(ctx, member.name, member.rolling) or serving_state(ctx, member)
+        outcome = await give_back(ctx, member.name, member.rolling) or serving_state(ctx, member)
     else:
-        outcome = _updated(ctx, member, spec, live, unrestored)
+        outcome = await _updated(ctx, member, spec, live, unrestored)
     if isinstance(outcome, Done):
         return outcome
-    outcome = in_time_for(outcome, Done(retry_after=requeue(ctx, member.name, live)))
+    outcome = in_time_for(outcome, Done(retry_after=await requeue(ctx, member.name, live)))
     if isinstance(outcome, Refused) and _outage(ctx, member.name):
         return outcome
     # report the cause that all these waits share
     return _cause(ctx, member) or _with_what_is_unknown(ctx, member, outcome)
 
 
-def _updated(
+async def _updated(
     ctx: ClusterContext, member: Workload, spec: Component, live: Object, unrestored: NotDone | None
 ) -> Outcome:
     """Update, fail over, check the service; if the API server refuses the update, maintain the pods as they run."""
     status = predicates.status_of(ctx.tc, member.name)
     phase = status.phase if status else ""
 
-    def as_it_runs() -> Outcome:
+    async def as_it_runs() -> Outcome:
         # the refused update may have set the phase Upgrade
         set_phase(ctx, member.name, phase)
-        return _update(ctx, member, spec, live, as_it_runs=True)
+        return await _update(ctx, member, spec, live, as_it_runs=True)
 
     refused = unrestored
     if unrestored:
-        outcome = kept(ctx, member.name, as_it_runs)
+        outcome = await kept(ctx, member.name, as_it_runs)
     else:
-        outcome, refused = updated(ctx, member.name, lambda: _update(ctx, member, spec, live), as_it_runs)
-    rest = _first_not_done(outcome, lambda: member.failover(ctx), lambda: serving_state(ctx, member))
-    return with_refusal(refused, rest)
+        outcome, refused = await updated(ctx, member.name, lambda: _update(ctx, member, spec, live), as_it_runs)
+    return with_refusal(refused, _first_not_done(ctx, member, outcome, await member.failover(ctx)))
 
 
 def _cause(ctx: ClusterContext, member: Workload) -> NotDone | None:
@@ -262,9 +262,9 @@ def _ours(ctx: ClusterContext, component: str, live: Object | None) -> Object | 
     return live
 
 
-def _gate(ctx: ClusterContext, member: Workload) -> Waiting | Refused | None:
+async def _gate(ctx: ClusterContext, member: Workload) -> Waiting | Refused | None:
     """The wait for what a component needs to start; None for running pods that only lack their StatefulSet."""
-    waiting = _waits_for(ctx, component_type(member.name)) or member.gate(ctx)
+    waiting = _waits_for(ctx, component_type(member.name)) or await member.gate(ctx)
     if waiting is None or ctx.stateful_set(member.name) or not _any_stays(pods_of(ctx, member.name)):
         return waiting
     if _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)):
@@ -302,19 +302,17 @@ def _lacks(ctx: ClusterContext, row: ComponentType) -> bool:
     return bool(row.unavailable) and not predicates.is_available(ctx.tc, row.name)
 
 
-def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: Callable[[], Outcome]) -> Outcome:
-    """The most important of three outcomes: a refusal by the failover, the update, the failover, the service.
-
-    Calls `failover` in every reconcile, whatever the update's outcome.
-    """
-    told, failed_over = outcome, failover()
+def _first_not_done(ctx: ClusterContext, member: Workload, outcome: Outcome, failed_over: Outcome) -> Outcome:
+    """The most important outcome: a refusal by the failover, the update's outcome, the failover's, the service."""
+    reported = outcome
     # this outcome already schedules another reconcile
-    served = serving() if isinstance(outcome, Done) or not _is_looked_at_again(outcome) else Done()
+    is_scheduled = not isinstance(outcome, Done) and _is_looked_at_again(outcome)
+    served = Done() if is_scheduled else serving_state(ctx, member)
     if isinstance(failed_over, Refused) or (isinstance(outcome, Done) and not isinstance(failed_over, Done)):
-        told = failed_over
+        reported = failed_over
     elif isinstance(outcome, Done):
-        told = served
-    return in_time_for(told, outcome, failed_over, served)
+        reported = served
+    return in_time_for(reported, outcome, failed_over, served)
 
 
 def _is_looked_at_again(outcome: NotDone) -> bool:
@@ -340,7 +338,7 @@ def _unseen(ctx: ClusterContext, resource: Resource, name: str) -> Object | None
     return ctx.deps.client.find(resource, name, ctx.namespace)
 
 
-def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
+async def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     mounts_claims = member.stateful_set(ctx.tc, "")["spec"].get("volumeClaimTemplates")
     claims = read_claims(ctx, member.name) if mounts_claims else ()
     previous = previous_stateful_set(ctx, member.name, claims)
@@ -350,37 +348,37 @@ def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     running = previous.running
     noted = own_changes.remembered(running) if running else ""
 
-    def as_wanted() -> Outcome:
-        write_config_map(ctx, member, choice)
+    async def as_wanted() -> Outcome:
+        await write_config_map(ctx, member, choice)
         note = noted if keeps_volumes(previous, wanted) else own_changes.note(ctx, member.name)
-        return _made(ctx, member, spec, recreated(previous, wanted), note)
+        return await _made(ctx, member, spec, recreated(previous, wanted), note)
 
     if running is None:
-        return as_wanted()
+        return await as_wanted()
 
-    def as_it_ran() -> Outcome:
-        return _made(ctx, member, spec, recreated(previous, with_template_of(running, wanted)), noted)
+    async def as_it_ran() -> Outcome:
+        return await _made(ctx, member, spec, recreated(previous, with_template_of(running, wanted)), noted)
 
-    outcome, unwanted = updated(ctx, member.name, as_wanted, as_it_ran)
+    outcome, unwanted = await updated(ctx, member.name, as_wanted, as_it_ran)
     return with_refusal(unwanted, outcome)
 
 
-def _made(ctx: ClusterContext, member: Workload, spec: Component, desired: Json, note: str) -> Outcome:
+async def _made(ctx: ClusterContext, member: Workload, spec: Component, desired: Json, note: str) -> Outcome:
     """Create a StatefulSet; `note` describes the cluster that its pod template was built for, empty if unknown."""
     desired = with_annotation(desired, WRITTEN_FOR, note) if note else desired
-    warn_of_slots(ctx, member.name, desired, None)
-    if there := _ours(ctx, member.name, stateful_set.create(ctx, desired)):
-        return _brought_up_to_date(ctx, member, spec, there)
+    await warn_of_slots(ctx, member.name, desired, None)
+    if there := _ours(ctx, member.name, await stateful_set.create(ctx, desired)):
+        return await _brought_up_to_date(ctx, member, spec, there)
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
 
 
-def _update(
+async def _update(
     ctx: ClusterContext, member: Workload, spec: Component, live: Object, *, as_it_runs: bool = False
 ) -> Outcome:
     """Write the differences in a StatefulSet and its ConfigMap; with `as_it_runs`, only those that restart no pod."""
     body = live.decode()
     choice, wanted, waiting = wanted_state(ctx, member, spec, body)
-    if remade := remade_before_it_ran(ctx, member.name, live, body, wanted):
+    if remade := await remade_before_it_ran(ctx, member.name, live, body, wanted):
         return remade
     refused = _other_mounts(spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
     # keep the fields that cannot change; no running pod depends on the new values
@@ -391,13 +389,15 @@ def _update(
         # the template contains settings of other components: losing one would restart the pods, and so would its return
         desired = with_template_of(body, desired)
     else:
-        write_config_map(ctx, member, choice)
+        await write_config_map(ctx, member, choice)
     changed = _changed(spec, body, desired, choice)
-    warn_of_slots(ctx, member.name, wanted, body)
-    size = next_size(ctx, member.name, member.scaling, body, desired)
+    await warn_of_slots(ctx, member.name, wanted, body)
+    size = await next_size(ctx, member.name, member.scaling, body, desired)
     desired = with_size(desired, size.replicas)
     scaling = size.outcome is not None
-    roll = next_roll(ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling, edited=edited)
+    roll = await next_roll(
+        ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling, edited=edited
+    )
     if changed and not roll.takes_template and not isinstance(roll.outcome, Refused):
         ctx.rolls_to_come.add(member.name)
     if not roll.takes_template or not changed:
@@ -414,15 +414,17 @@ def _update(
         begun = changed if roll.takes_template else ""
         gone = {"why": "; ".join(each.what for each in size.replicas.gone)} if size.replicas.gone else {}
         with bound_contextvars(**_restarted(ctx, member, roll.restarts, begun), **gone):
-            stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy, keeps_edits=edited)
+            await stateful_set.update(
+                ctx, desired, live, replicas=size.replicas, strategy=roll.strategy, keeps_edits=edited
+            )
         if begun:
             ctx.memory.rolls.begin(member.name, begun)
         if roll.restarts:
-            tell_restart(ctx, member.name, roll.restarts, f"restarting pod {roll.restarts}")
+            await tell_restart(ctx, member.name, roll.restarts, f"restarting pod {roll.restarts}")
     elif roll.delete:
-        _delete(ctx, member, roll.delete)
+        await _delete(ctx, member, roll.delete)
     elif not incomplete and not changed:
-        own_changes.note_on(ctx, member.name, live, body)
+        await own_changes.note_on(ctx, member.name, live, body)
     return with_refusal(refused, size.outcome or roll.outcome or _fixed(body, wanted) or Done())
 
 
@@ -469,15 +471,15 @@ def _restarted(ctx: ClusterContext, member: Workload, pod: str, begun: str = "")
     return {"restarts": pod, "cause": cause} if pod else {}
 
 
-def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) -> None:
+async def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) -> None:
     """Delete a pod for a roll, if a live read shows that it is not Ready, or if it was prepared (F11, I10)."""
     seen = Destroyer(ctx.deps.client).observe(PODS, deletion.pod, ctx.namespace)
     if seen is None or seen.object.metadata.uid != deletion.uid or seen.object.metadata.deletion_timestamp:
         return
     if deletion.prepared or not seen.object.decode_as(Pod).is_ready:
         with bound_contextvars(**_restarted(ctx, member, deletion.pod)):
-            delete(ctx, seen, deletion.why)
-        tell_restart(ctx, member.name, deletion.pod, f"restarting pod {deletion.pod}")
+            await Delete(seen, deletion.why)
+        await tell_restart(ctx, member.name, deletion.pod, f"restarting pod {deletion.pod}")
 
 
 def _fixed(body: Json, wanted: Json) -> Refused | None:

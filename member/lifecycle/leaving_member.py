@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
+from kube.actions import Action
 from member.evidence import Evidence, spec_or_wait
 from member.lifecycle.pod_removal import PodRemoval
 from member.naming import ordinal_of
@@ -48,20 +49,20 @@ def remaining(removal: PodRemoval, component: str, *, serves: bool, period: floa
     return 0 if ill_for >= period else desired_replicas(ctx.tc, component)
 
 
-def take_out(
-    removal: PodRemoval, component: str, of: str, what: str, delete: Callable[[Evidence], object]
+async def take_out(
+    removal: PodRemoval, component: str, of: str, what: str, remove: Callable[[Evidence], Action[None]]
 ) -> Waiting | None:
     """Take a member out of its quorum. Returns the wait for what prevents it, None once the member is out.
 
-    `what` and `of` are for messages: a member of PD, a master of DM.
+    `what` and `of` are for messages: a member of PD, a master of DM. `remove` makes the action from its evidence.
     """
     soon = next_poll(removal.ctx, component)
     wanted = spec_or_wait(removal.ctx, soon)
     if isinstance(wanted, Waiting):
         return wanted
-    removal.note()
+    await removal.note()
     try:
-        delete(wanted)
+        await remove(wanted)
     except Conflict as error:
         return Waiting("ScalingIn", f"{of} refused to remove the {what} of pod {removal.name}: {error}", soon)
     return None

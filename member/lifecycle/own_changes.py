@@ -158,7 +158,7 @@ def note(ctx: ClusterContext, component: str) -> str:
     return msgspec.json.encode(_Note(meta.uid, meta.generation, _metadata(ctx.tc), spec), order="sorted").decode()
 
 
-def note_on(ctx: ClusterContext, component: str, live: Object, body: Json) -> None:
+async def note_on(ctx: ClusterContext, component: str, live: Object, body: Json) -> None:
     """Add the note to a StatefulSet that has none and runs what the spec asks for, such as one of v1.6.
 
     `body` is `live`, decoded. Raises Conflict, other ApiErrors, TransportError.
@@ -167,7 +167,7 @@ def note_on(ctx: ClusterContext, component: str, live: Object, body: Json) -> No
         return
     # another client may remove the note each time, or a webhook reject it
     if ctx.memory.stopwatches.is_due("cluster noted", live.metadata.uid, _NOTED_AGAIN, ctx.deps.clock):
-        noted(ctx, live, {labels.WRITTEN_FOR: note(ctx, component)})
+        await noted(live, {labels.WRITTEN_FOR: note(ctx, component)})
 
 
 def remembered(body: Json) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from apis.times import parse_time, stamp
+from kube.actions import Apply
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from member.context import ClusterContext, OwnContext
@@ -53,14 +54,14 @@ class PodRemoval:
         texts = (carrier.metadata.labels.get(STORE_ID, "") for _, carrier in self._carriers())
         return next((int(text) for text in texts if text.isdecimal()), None)
 
-    def note(self, store_id: int | None = None) -> None:
+    async def note(self, store_id: int | None = None) -> None:
         """Note on the pod and its claims that the pod is leaving, and its store. Raises ApiError, TransportError."""
         since = stamp(self.since or self.ctx.deps.clock.wall())
         labels = {} if store_id is None else {STORE_ID: str(store_id)}
         for resource, carrier in self._carriers():
-            self._write(resource, carrier, {SCALE_IN_TIME: since}, labels)
+            await self._write(resource, carrier, {SCALE_IN_TIME: since}, labels)
 
-    def defer_deleting(self) -> None:
+    async def defer_deleting(self) -> None:
         """Mark the claims as no longer needed (8.9). Raises ApiError, TransportError.
 
         This also labels each claim with its pod's name, which is missing if the pod left before PD knew it.
@@ -70,12 +71,12 @@ class PodRemoval:
         marks = {SCALE_IN_TIME: stamp(self.since or now), PVC_DEFER_DELETING: stamp(now), POD_NAME: self.name}
         for claim in self.claims:
             if PVC_DEFER_DELETING not in claim.metadata.annotations:
-                self._write(PERSISTENT_VOLUME_CLAIMS, claim, marks)
+                await self._write(PERSISTENT_VOLUME_CLAIMS, claim, marks)
 
-    def clear(self) -> None:
+    async def clear(self) -> None:
         """Remove notes and marks, because the pod stays. Raises ApiError, TransportError."""
         for resource, carrier in self._carriers():
-            self._write(resource, carrier, {})
+            await self._write(resource, carrier, {})
 
     def _carriers(self) -> Iterator[tuple[Resource, Object]]:
         for claim in self.claims:
@@ -83,7 +84,7 @@ class PodRemoval:
         if self.pod is not None:
             yield PODS, self.pod
 
-    def _write(
+    async def _write(
         self, resource: Resource, carrier: Object, annotations: dict[str, str], labels: dict[str, str] | None = None
     ) -> None:
         """Set annotations and labels; with no annotations, remove note and mark."""
@@ -92,7 +93,7 @@ class PodRemoval:
         if labels:
             desired["metadata"]["labels"] = labels
         before = {} if annotations else {"metadata": {"annotations": {SCALE_IN_TIME: "", PVC_DEFER_DELETING: ""}}}
-        self.ctx.deps.applier.apply(resource, desired, carrier, applied=before)
+        await Apply(resource, desired, carrier, applied=before)
 
 
 def cached(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> PodRemoval:

@@ -17,12 +17,13 @@ from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from member import labels
+from member.actions import Delete
 from member.apply.claim_templates import names, sizes_differ, unwanted_mounts
 from member.apply.last_applied import fixed_field_change, read_record, stamped, template_change
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ClusterContext
-from member.evidence import delete, pods_live, spec_confirmed
+from member.evidence import pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
 from member.lifecycle.claims_of_others import claim_names
 from member.naming import member_name, ordinal_of, pod_name, pvc_name
@@ -187,7 +188,7 @@ def _is_unchanged(live: Object, cached: Object) -> bool:
     return (now.uid, now.generation) == (then.uid, then.generation) and now.deletion_timestamp is None
 
 
-def remade_before_it_ran(
+async def remade_before_it_ran(
     ctx: ClusterContext, component: str, cached: Object, body: Json, wanted: Json
 ) -> Waiting | None:
     """Delete a StatefulSet for recreation if it cannot be changed as wanted and no pod of it has ever run.
@@ -202,7 +203,7 @@ def remade_before_it_ran(
     if _any_ran(pods) or _any_unheard(ctx, component, pods) or not _are_all(ctx, component, body, pods):
         return None
     # delete the pods, too: they cannot get the new volumes, and Kubernetes would not replace them
-    return _delete(ctx, component, cached, "Foreground")
+    return await _delete(ctx, component, cached, "Foreground")
 
 
 def _are_all(ctx: ClusterContext, component: str, body: Json, pods: Sequence[Object]) -> bool:
@@ -231,16 +232,16 @@ def _any_ran(pods: Iterable[Object]) -> bool:
     return any(pod.decode_as(Pod).has_run for pod in pods)
 
 
-def delete_keeping_pods(ctx: ClusterContext, component: str, cached: Object) -> Waiting:
+async def delete_keeping_pods(ctx: ClusterContext, component: str, cached: Object) -> Waiting:
     """Delete a StatefulSet but not its pods, for recreation; `cached` is the state on which the caller decided.
 
     Before that, the operator records the name of its ConfigMap, as v1.6 does. Raises OwnerGone, ApiError,
     TransportError.
     """
-    return _delete(ctx, component, cached, "Orphan")
+    return await _delete(ctx, component, cached, "Orphan")
 
 
-def _delete(
+async def _delete(
     ctx: ClusterContext, component: str, cached: Object, propagation: Literal["Orphan", "Foreground"]
 ) -> Waiting:
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
@@ -250,9 +251,9 @@ def _delete(
             "CacheOutdated", f"waiting for the cache to show the current StatefulSet and {ctx.tc.kind}", _RETRY
         )
     in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
-    annotate_owner(ctx, {config_map_before_delete(component): in_use})
-    delete(ctx, seen, wanted, propagation=propagation)
-    record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
+    await annotate_owner(ctx, {config_map_before_delete(component): in_use})
+    await Delete(seen, wanted, propagation=propagation)
+    await record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
     stay = propagation == "Orphan" and cached.decode()["spec"].get("replicas", 1)
     pods = "; its pods keep running" if stay else ""
     what = f"recreating StatefulSet {cached.metadata.name} for its new volumes{pods}"

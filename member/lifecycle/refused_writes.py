@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from kube.actions import AnnotateAlone, Decision
 from kube.errors import (
     AlreadyExists,
     ApiError,
@@ -31,18 +32,20 @@ _NO_JUDGEMENT = (Unauthorized, NotFound, AlreadyExists, Conflict, Expired, TooMa
 """Errors that are no verdict on the spec: the next attempt may succeed, or another step handles them."""
 
 
-def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable[[], None]]) -> NotDone | None:
+async def first_refusal(
+    ctx: ClusterContext, component: str, writes: Iterable[Callable[[], Decision[None]]]
+) -> NotDone | None:
     """Run each of `writes`, which leave the component's pods alone; the first refusal, None if all succeed.
 
     Continues after a refusal. Raises ApiError, TransportError.
     """
-    answers = (attempted(ctx, f"beside {component} {number}", write)[1] for number, write in enumerate(writes))
-    found = [each for each in answers if each is not None]
+    answers = [await attempted(ctx, f"beside {component} {number}", write) for number, write in enumerate(writes)]
+    found = [refusal for _, refusal in answers if refusal is not None]
     told = next((each for each in found if isinstance(each, Failed)), None) or next(iter(found), None)
     return told and replace(told, retry_after=first_retry(found))
 
 
-def attempted(ctx: ClusterContext, key: str, act: Callable[[], T]) -> tuple[T | None, NotDone | None]:
+async def attempted(ctx: ClusterContext, key: str, act: Callable[[], Decision[T]]) -> tuple[T | None, NotDone | None]:
     """Run `act`: its result and None, or None and the refusal.
 
     After a refusal, `act` does not run until a pause is over. `key` distinguishes it from other writes of the same
@@ -52,7 +55,7 @@ def attempted(ctx: ClusterContext, key: str, act: Callable[[], T]) -> tuple[T | 
     if standing := refusals.standing(key, partial(_wanted, ctx), clock):
         return None, standing
     try:
-        done = act()
+        done = await act()
     except NOT_OURS as error:
         return None, of_others(error)
     except ApiError as error:
@@ -61,32 +64,35 @@ def attempted(ctx: ClusterContext, key: str, act: Callable[[], T]) -> tuple[T | 
     return done, None
 
 
-def updated(
-    ctx: ClusterContext, component: str, update: Callable[[], Outcome], as_it_runs: Callable[[], Outcome]
+async def updated(
+    ctx: ClusterContext,
+    component: str,
+    update: Callable[[], Decision[Outcome]],
+    as_it_runs: Callable[[], Decision[Outcome]],
 ) -> tuple[Outcome, NotDone | None]:
     """Run `update`, or `as_it_runs` if the API server refuses the update; the outcome, and the refusal if any.
 
     Raises what the two raise.
     """
-    outcome, refused = attempted(ctx, component, update)
-    return (kept(ctx, component, as_it_runs) if outcome is None else outcome), refused
+    outcome, refused = await attempted(ctx, component, update)
+    return (await kept(ctx, component, as_it_runs) if outcome is None else outcome), refused
 
 
-def kept(ctx: ClusterContext, component: str, as_it_runs: Callable[[], Outcome]) -> Outcome:
+async def kept(ctx: ClusterContext, component: str, as_it_runs: Callable[[], Decision[Outcome]]) -> Outcome:
     """Run `as_it_runs` after a refusal; Done if the API server refuses that as well. Raises like `updated`."""
     # assume that the refused update would have restarted pods, so that later components wait
     ctx.rolls_to_come.add(component)
-    outcome, _ = attempted(ctx, f"{component} as it runs", as_it_runs)
+    outcome, _ = await attempted(ctx, f"{component} as it runs", as_it_runs)
     return Done() if outcome is None else outcome
 
 
-def noted(ctx: ClusterContext, live: Object, annotations: Mapping[str, str]) -> None:
+async def noted(live: Object, annotations: Mapping[str, str]) -> None:
     """Annotate a StatefulSet; do nothing if the API server refuses it or would change the spec in the course.
 
     Raises Conflict, other ApiErrors that are no verdict, TransportError.
     """
     try:
-        ctx.deps.applier.annotate_alone(STATEFUL_SETS, live, annotations)
+        await AnnotateAlone(STATEFUL_SETS, live, annotations)
     except ApiError as error:
         _refusal(error)
 

@@ -24,7 +24,7 @@ _LATEST = 300.0
 _LOOK_AGAIN = 10.0
 
 
-def requeue(ctx: ClusterContext, component: str, live: Object) -> float | None:
+async def requeue(ctx: ClusterContext, component: str, live: Object) -> float | None:
     """Wake the controller of a StatefulSet if pods have been missing; seconds until the next check, None if none is.
 
     Does nothing while a pod of another StatefulSet has one of the names, as nothing can be created then. Raises
@@ -39,7 +39,7 @@ def requeue(ctx: ClusterContext, component: str, live: Object) -> float | None:
         return _FIRST - elapsed
     period = min(max(elapsed / 2, _FIRST), _LATEST)
     if ctx.memory.stopwatches.is_due("StatefulSet requeued", key, period, clock):
-        _write(ctx, live)
+        await _write(ctx, live)
     return _LOOK_AGAIN
 
 
@@ -60,9 +60,9 @@ def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
     return [name for name in wanted if name not in pods]
 
 
-def _write(ctx: ClusterContext, live: Object) -> None:
+async def _write(ctx: ClusterContext, live: Object) -> None:
     try:
-        noted(ctx, live, {REQUEUED_AT: stamp(ctx.deps.clock.wall())})
+        await noted(live, {REQUEUED_AT: stamp(ctx.deps.clock.wall())})
     except ApiError:
         # another client has just written it, which has the same effect, or the next check writes it
         return

@@ -6,6 +6,7 @@ run a foreign template are outdated afterwards. As they are below the partition,
 roll.
 """
 
+from kube.actions import Emit
 from kube.events import WARNING
 from kube.objects import Json, Object
 from member.apply import stateful_set
@@ -20,7 +21,7 @@ from member.outcome import Waiting
 FOREIGN_EDIT = "ForeignEdit"
 
 
-def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None:
+async def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None:
     """Undo a foreign edit in one of the operator's StatefulSets; None if there is none.
 
     Raises ApiError, TransportError.
@@ -34,8 +35,8 @@ def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None
     replicas, strategy = Replicas.unchanged(body), _strategy(edit, body, desired)
     desired = with_strategy(with_replicas(desired, replicas), strategy)
     what = f"StatefulSet {live.metadata.name} was changed by another hand: {edit.change}"
-    stateful_set.update(ctx, desired, live, replicas=replicas, strategy=strategy, rewritten=edit.fields)
-    ctx.deps.recorder.event(ctx.owner, WARNING, FOREIGN_EDIT, f"{what}; restored, as only the {ctx.tc.kind} is edited")
+    await stateful_set.update(ctx, desired, live, replicas=replicas, strategy=strategy, rewritten=edit.fields)
+    await Emit(ctx.owner, WARNING, FOREIGN_EDIT, f"{what}; restored, as only the {ctx.tc.kind} is edited")
     return Waiting(FOREIGN_EDIT, f"{what}; restored")
 
 

@@ -13,7 +13,7 @@ In two cases the partition cannot reach this pod alone: Ready outdated pods are 
 pod that the roll ignores. The operator then sets the strategy OnDelete for the time being, and deletes the pod.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,6 +22,7 @@ from structlog.contextvars import bound_contextvars
 from apis import predicates
 from apis.times import stamp
 from dataplane.errors import AddressNotUnderstood, DataPlaneError
+from kube.actions import Decision
 from kube.objects import Json, Object
 from kube.semantic import covers
 from member import labels
@@ -97,7 +98,7 @@ class Roll:
     others_resumed: bool = False
 
 
-def next_roll(
+async def next_roll(
     ctx: ClusterContext,
     component: str,
     rolling: Rolling,
@@ -117,39 +118,39 @@ def next_roll(
     Sets the phase to Normal at the end of a roll. Raises ApiError, TransportError, DataPlaneError.
     """
     view = RollView(ctx, component, rolling, body, scaling, everything_changed=bool(changed))
-    roll = Roll(True, _above_all(body, desired)) if edited else _next_roll(view, desired, changed)
+    roll = Roll(True, _above_all(body, desired)) if edited else await _next_roll(view, desired, changed)
     if (roll.restarts or roll.delete) and desired["spec"]["replicas"] != body["spec"]["replicas"]:
         # this write adds or removes pods; the next one restarts a pod (I19)
         no_restarts = view.no_restarts(view.rolling_pods(view.cached))
         roll = replace(roll, strategy=no_restarts, restarts="", delete=None)
     if roll.others_resumed:
         return roll
-    unresumed = give_back(ctx, component, rolling, roll.selected)
+    unresumed = await give_back(ctx, component, rolling, roll.selected)
     return replace(roll, outcome=roll.outcome or unresumed)
 
 
-def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selected: str = "") -> NotDone | None:
+async def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selected: str = "") -> NotDone | None:
     """Give pods back what was moved away from them, except the `selected` one, which is restarted next.
 
     Returns what that waits for, None once it is done. Raises ApiError, TransportError.
     """
-    return _call_hook(component, lambda: rolling.resume(ctx, selected))
+    return await _call_hook(component, rolling.resume(ctx, selected))
 
 
-def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
+async def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
     upgrading = is_upgrading(view.body, view.cached, view.rolling.ignored_pods(view.ctx))
     if desired["spec"]["updateStrategy"]["type"] == ON_DELETE:
-        return _left_to_the_user(view, changed, upgrading)
+        return await _left_to_the_user(view, changed, upgrading)
     if changed:
-        return _begin(view, desired, changed)
+        return await _begin(view, desired, changed)
     if not upgrading and not _is_unfinished_on_delete(view):
-        return _finish(view, _at_rest(view, desired["spec"]["replicas"]))
+        return await _finish(view, _at_rest(view, desired["spec"]["replicas"]))
     if not view.scaling and view.has_revision:
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
     if not view.is_observed:
         waiting = Waiting("RollingUpdate", "waiting for the StatefulSet controller to observe the new pod template")
         return Roll(True, view.no_restarts(view.rolling_pods(view.cached)), waiting)
-    return _continue(view)
+    return await _continue(view)
 
 
 def _above_all(body: Json, desired: Json) -> UpdateStrategy:
@@ -170,16 +171,16 @@ def _is_unfinished_on_delete(view: RollView) -> bool:
     return any(not (pod.updated or pod.ignored or pod.held) for pod in view.rolling_pods(view.cached))
 
 
-def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:
+async def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:
     if not changed and not upgrading:
-        return _finish(view, UpdateStrategy.on_delete())
+        return await _finish(view, UpdateStrategy.on_delete())
     what = f"{view.component} has the update strategy OnDelete; its pods get the new revision once you delete them"
-    return Roll(True, UpdateStrategy.on_delete(), Waiting(ON_DELETE, _with_what_is_owed(view, what)))
+    return Roll(True, UpdateStrategy.on_delete(), Waiting(ON_DELETE, await _with_what_is_owed(view, what)))
 
 
-def _with_what_is_owed(view: RollView, what: str) -> str:
+async def _with_what_is_owed(view: RollView, what: str) -> str:
     """`what`, and what the unfinished roll still keeps in place; both end only once the user acts."""
-    owed = _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
+    owed = await _call_hook(view.component, view.rolling.finish(view.ctx))
     return f"{what}; {owed.message}" if owed else what
 
 
@@ -197,7 +198,11 @@ def _at_rest(view: RollView, replicas: int) -> UpdateStrategy:
     return UpdateStrategy.above_all(replicas) if moves else UpdateStrategy.unchanged(view.body)
 
 
-def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
+async def _clean_up(view: RollView) -> NotDone | None:
+    return await view.rolling.resume(view.ctx, "") or await view.rolling.finish(view.ctx)
+
+
+async def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
     """All pods run the newest template: wait until the last one serves, then undo what the roll has set up (F20)."""
     in_upgrade = predicates.in_phase(view.ctx.tc, view.component, UPGRADE)
     if in_upgrade:
@@ -210,35 +215,37 @@ def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
             return Roll(
                 True, strategy, _waiting(view, "all pods run the new revision; raising the partition above them")
             )
-    hooks = view.rolling
-    if unfinished := _call_hook(view.component, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
+    if unfinished := await _call_hook(view.component, _clean_up(view)):
         return Roll(True, strategy, unfinished)
     if in_upgrade:
         set_phase(view.ctx, view.component, NORMAL)
-        tell_end(view.ctx, view.component)
+        await tell_end(view.ctx, view.component)
     return Roll(True, strategy)
 
 
-def _begin(view: RollView, desired: Json, changed: str) -> Roll:
+async def _begin(view: RollView, desired: Json, changed: str) -> Roll:
     """Write the new template so that no Ready pod restarts (7.1 round A, F21)."""
     pods = view.rolling_pods(view.cached)
     if forced := view.rolling.forced(view.ctx):
         waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
         return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
     if refused := view.ctx.refused_upgrades.get(view.component):
-        _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
+        await _call_hook(view.component, view.rolling.finish(view.ctx))
         return Roll(False, view.no_restarts(pods), refused)
     step = next_step(pods)
     broken = step if isinstance(step, Restart | Replace) else None
     fixes_unready = broken is not None and view.may_fix_unready(broken.pod)
-    may_go = _may_go(view, broken, pods) if broken and fixes_unready else view.blocked() or view.refused_later(desired)
+    fixing = await _may_go(view, broken, pods) if broken and fixes_unready else None
+    may_go = fixing or view.blocked() or view.refused_later(desired)
     if isinstance(may_go, NotDone):
         # the cleanup of the previous roll must not wait until this one may begin
-        _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
+        await _call_hook(view.component, view.rolling.finish(view.ctx))
         return Roll(False, view.no_restarts(pods), may_go)
-    if unprepared := _call_hook(view.component, lambda: view.rolling.begin(view.ctx, view.body, desired)):
+    if unprepared := await _call_hook(view.component, view.rolling.begin(view.ctx, view.body, desired)):
         return Roll(False, view.no_restarts(pods), unprepared)
-    strategy, restarts = _first_restart(view, broken, may_go or _may_go(view, broken, pods)) if broken else (None, "")
+    strategy, restarts = (
+        _first_restart(view, broken, may_go or await _may_go(view, broken, pods)) if broken else (None, "")
+    )
     outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
     return Roll(True, strategy or UpdateStrategy.above_all(len(pods)), outcome, restarts=restarts)
 
@@ -257,24 +264,24 @@ def _first_restart(
     return UpdateStrategy.lowered(step.pod.ordinal, seen & may_go), step.pod.name
 
 
-def _continue(view: RollView) -> Roll:
+async def _continue(view: RollView) -> Roll:
     pods = view.rolling_pods(view.cached)
     no_restarts, step = view.no_restarts(pods), next_step(pods)
     match step:
         case Restart() | Replace():
-            return _restart_unready(view, step, pods, no_restarts)
+            return await _restart_unready(view, step, pods, no_restarts)
         case Prepare() | Wait() if not view.reaches(0) and (forced := view.rolling.forced(view.ctx)):
             return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, _FORCED))
         case Wait(what):
             waiting = _waiting_for_pods(view, f"waiting {what}")
             return Roll(True, no_restarts, waiting, selected=_next_in_line(view, pods))
         case Finished():
-            return Roll(True, no_restarts, _held(view, pods) or _waiting(view, "all pods run the new revision"))
+            return Roll(True, no_restarts, await _held(view, pods) or _waiting(view, "all pods run the new revision"))
         case Prepare():
-            return _prepare(view, step, pods, no_restarts)
+            return await _prepare(view, step, pods, no_restarts)
 
 
-def _held(view: RollView, pods: Sequence[RollingPod]) -> Waiting | None:
+async def _held(view: RollView, pods: Sequence[RollingPod]) -> Waiting | None:
     """The wait for the user to release held pods, once all others run the new revision."""
     held = [pod.name for pod in pods if pod.held and not pod.updated]
     if not held:
@@ -282,7 +289,7 @@ def _held(view: RollView, pods: Sequence[RollingPod]) -> Waiting | None:
     key = labels.partition(view.component)
     found = view.ctx.tc.metadata.annotations[key]
     what = f'annotation {key}: "{found}" keeps {", ".join(held)} on the old revision; lower or remove it to go on'
-    return Waiting("HeldBack", _with_what_is_owed(view, what))
+    return Waiting("HeldBack", await _with_what_is_owed(view, what))
 
 
 def _next_in_line(view: RollView, pods: Sequence[RollingPod]) -> str:
@@ -292,20 +299,20 @@ def _next_in_line(view: RollView, pods: Sequence[RollingPod]) -> str:
     return next((pod.name for pod in reversed(pods) if pod.ready and not (pod.updated or pod.held)), "")
 
 
-def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:
+async def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:
     pod = step.pod
     prepared = spared(pod.name, "what it served has moved away")
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
     if view.reaches(pod.ordinal) and not blocked_by_higher(pod, pods):
-        return _restart_reached(view, step, pods, no_restarts, prepared)
+        return await _restart_reached(view, step, pods, no_restarts, prepared)
     if blocked := view.blocked() or _mislabelled(view, cached):
         return Roll(True, no_restarts, blocked)
-    unresumed = give_back(view.ctx, view.component, view.rolling, pod.name)
+    unresumed = await give_back(view.ctx, view.component, view.rolling, pod.name)
     if isinstance(unresumed, Failed):
         # otherwise pod after pod would give up what it serves, until no pod is left to take it
         return Roll(True, no_restarts, unresumed, selected=pod.name, others_resumed=True)
     with bound_contextvars(pod=pod.name):
-        unprepared = _call_hook(view.component, lambda: view.rolling.prepare(view.ctx, cached))
+        unprepared = await _call_hook(view.component, view.rolling.prepare(view.ctx, cached))
     if unprepared:
         return Roll(True, no_restarts, unprepared, selected=pod.name, others_resumed=True)
     if at_risk := would_lose_volume(view.ctx, cached):
@@ -319,7 +326,7 @@ def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_resta
     return replace(roll, outcome=roll.outcome or unresumed, selected=pod.name, others_resumed=True)
 
 
-def _restart_reached(
+async def _restart_reached(
     view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy, prepared: Spared
 ) -> Roll:
     """Wait for Kubernetes to restart a pod within the partition; delete the pod if another one is not Ready.
@@ -332,7 +339,7 @@ def _restart_reached(
         return Roll(True, no_restarts, waiting, selected=name)
     cached = next(each for each in view.cached if each.metadata.name == name)
     # other pods may have failed since it was prepared
-    unprepared = _call_hook(view.component, lambda: view.rolling.prepare(view.ctx, cached))
+    unprepared = await _call_hook(view.component, view.rolling.prepare(view.ctx, cached))
     seen = None if unprepared else _confirmed(view, step)
     delete = PodDeletion(name, seen, prepared, prepared=True) if seen else None
     return Roll(True, no_restarts, unprepared or waiting, delete, selected=name)
@@ -347,19 +354,19 @@ def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
     return _waiting(view, f"{what} of its StatefulSet; waiting for it to be put right")
 
 
-def _call_hook(component: str, question: Callable[[], NotDone | None]) -> NotDone | None:
+async def _call_hook(component: str, hook: Decision[NotDone | None]) -> NotDone | None:
     """The answer of a hook; if the data plane does not answer, only the roll waits, not the rest of the reconcile."""
     try:
-        return question()
+        return await hook
     except DataPlaneError as error:
         return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {component}: {error}")
 
 
-def _restart_unready(
+async def _restart_unready(
     view: RollView, step: Restart | Replace, pods: Sequence[RollingPod], no_restarts: UpdateStrategy
 ) -> Roll:
     """Restart a pod on the old revision that is not Ready."""
-    may_go = _may_go(view, step, pods)
+    may_go = await _may_go(view, step, pods)
     if not isinstance(may_go, MayGo):
         if not view.reaches(0) and (forced := view.rolling.forced(view.ctx)):
             return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, _FORCED))
@@ -373,7 +380,7 @@ def _restart_unready(
     )
 
 
-def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[RollingPod]) -> MayGo | NotDone:
+async def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[RollingPod]) -> MayGo | NotDone:
     """The evidence that a pod that is not Ready may go.
 
     It comes from the data plane or, if that is silent, from the kubelet: nothing of the pod runs. Raises ApiError,
@@ -382,7 +389,7 @@ def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[RollingPod])
     pod = step.pod
     try:
         with bound_contextvars(pod=pod.name):
-            answer = view.rolling.spare(view.ctx, pod.name)
+            answer = await view.rolling.spare(view.ctx, pod.name)
     except AddressNotUnderstood as error:
         return Failed("AddressNotUnderstood", str(error))
     except DataPlaneError as error:

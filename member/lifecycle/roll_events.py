@@ -1,6 +1,7 @@
 """The events of a roll in `kubectl get events`: one for each pod that is restarted, and one for the end."""
 
 from apis import predicates
+from kube.actions import Emit
 from kube.events import NORMAL
 from member.context import ClusterContext
 
@@ -8,20 +9,20 @@ RESTARTING = "RestartingPod"
 FINISHED = "RollFinished"
 
 
-def tell_restart(ctx: ClusterContext, component: str, pod: str, what: str) -> None:
+async def tell_restart(ctx: ClusterContext, component: str, pod: str, what: str) -> None:
     """Emit an event for the restart of a pod, once; `what` is e.g. "restarting pod x"."""
     if ctx.memory.rolls.announced.get(component) == pod:
         return
     ctx.memory.rolls.announced[component] = pod
     updated, total = _progress(ctx, component)
     message = f"{what}{because(ctx, component)}; {updated} of {total} pods of {component} are up to date"
-    ctx.deps.recorder.event(ctx.owner, NORMAL, RESTARTING, message)
+    await Emit(ctx.owner, NORMAL, RESTARTING, message)
 
 
-def tell_end(ctx: ClusterContext, component: str) -> None:
+async def tell_end(ctx: ClusterContext, component: str) -> None:
     """Emit the event for the end of a roll."""
     message = f"all {_progress(ctx, component)[1]} pods of {component} are up to date{because(ctx, component)}"
-    ctx.deps.recorder.event(ctx.owner, NORMAL, FINISHED, message)
+    await Emit(ctx.owner, NORMAL, FINISHED, message)
     ctx.memory.rolls.end(component)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from kube.actions import Decision
 from kube.objects import Json, Object
 from member.context import OwnContext
 from member.evidence import Evidence, Spared, spared
@@ -13,7 +14,11 @@ def _nothing_to_do(*_: object) -> None:
     return None
 
 
-def _unrouted(_: OwnContext, pod: str) -> Spared:
+async def _no_step(*_: object) -> None:
+    return None
+
+
+async def _unrouted(_: OwnContext, pod: str) -> Spared:
     """Spare any pod that is not Ready, for components without votes and data: no Service routes clients to it."""
     return spared(pod, "it is not Ready, so no Service leads to it")
 
@@ -53,11 +58,11 @@ class Rolling:
 
     blocked: Callable[[OwnContext], NotDone | None] = _nothing_to_do
     unmet_condition: Callable[[OwnContext, Object], str] = lambda _ctx, _pod: ""
-    prepare: Callable[[OwnContext, Object], NotDone | None] = _nothing_to_do
+    prepare: Callable[[OwnContext, Object], Decision[NotDone | None]] = _no_step
     ignored_pods: Callable[[OwnContext], Collection[str]] = lambda _: ()
-    begin: Callable[[OwnContext, Json, Json], NotDone | None] = _nothing_to_do
-    resume: Callable[[OwnContext, str], NotDone | None] = _nothing_to_do
-    finish: Callable[[OwnContext], NotDone | None] = _nothing_to_do
-    spare: Callable[[OwnContext, str], Spared | Silence | NotDone] = _unrouted
+    begin: Callable[[OwnContext, Json, Json], Decision[NotDone | None]] = _no_step
+    resume: Callable[[OwnContext, str], Decision[NotDone | None]] = _no_step
+    finish: Callable[[OwnContext], Decision[NotDone | None]] = _no_step
+    spare: Callable[[OwnContext, str], Decision[Spared | Silence | NotDone]] = _unrouted
     forced: Callable[[OwnContext], Evidence | None] = _nothing_to_do
     refused_upgrade: Callable[[OwnContext], Refused | None] = _nothing_to_do

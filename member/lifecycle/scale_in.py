@@ -10,7 +10,6 @@ it are drained, even if lower ones take longer or fail (F37).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from structlog.contextvars import bound_contextvars
@@ -18,6 +17,7 @@ from structlog.contextvars import bound_contextvars
 from apis.accessor import Component
 from apis.accessor import component as component_of
 from dataplane.errors import DataPlaneError
+from kube.actions import Decision
 from kube.errors import ApiError, Conflict
 from kube.objects import Json
 from member.apply.stateful_set import Replicas
@@ -42,11 +42,11 @@ class ScaleIn:
     """
 
     limit: Callable[[Component], int]
-    drain: Callable[[PodRemoval], Evidence | NotDone]
-    cancel: Callable[[PodRemoval], Evidence | NotDone | None]
+    drain: Callable[[PodRemoval], Decision[Evidence | NotDone]]
+    cancel: Callable[[PodRemoval], Decision[Evidence | NotDone | None]]
 
 
-def next_lower_replicas(
+async def next_lower_replicas(
     ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
 ) -> tuple[Replicas, NotDone]:
     """The replicas that the StatefulSet gets in this reconcile, and what the remaining scale-in waits for."""
@@ -55,7 +55,7 @@ def next_lower_replicas(
     gone: list[Evidence] = []
     unfinished: list[NotDone] = []
     for ordinal in chosen:
-        left = _attempt(partial(_drain_one, ctx, component, scale_in, body, ordinal, staying=wanted))
+        left = await _attempt(_drain_one(ctx, component, scale_in, body, ordinal, staying=wanted))
         if not isinstance(left, Evidence):
             unfinished.append(left)
         elif not unfinished:
@@ -64,7 +64,7 @@ def next_lower_replicas(
     return Replicas.lowered(body, gone), _joined(unfinished) if unfinished else going
 
 
-def cancel_removals(
+async def cancel_removals(
     ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
 ) -> tuple[int, NotDone | None]:
     """Cancel scale-ins that were begun among the `wanted` lowest pods; the number of pods that can stay (F36).
@@ -75,7 +75,7 @@ def cancel_removals(
         # the cache may show marks of a claim that has been deleted
         if not pod_removal.cached(ctx, component, body, ordinal).begun:
             continue
-        answer = _attempt(partial(_cancel_one, ctx, component, scale_in, body, ordinal))
+        answer = await _attempt(_cancel_one(ctx, component, scale_in, body, ordinal))
         if isinstance(answer, Evidence):
             return ordinal, None
         if answer is not None:
@@ -83,12 +83,12 @@ def cancel_removals(
     return wanted, None
 
 
-def _drain_one(
+async def _drain_one(
     ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int, *, staying: int
 ) -> Evidence | NotDone:
     removal = pod_removal.live(ctx, component, body, ordinal, staying)
     with bound_contextvars(pod=removal.name):
-        left = scale_in.drain(removal)
+        left = await scale_in.drain(removal)
         if not isinstance(left, Evidence):
             return left
         # a pod that the data plane does not know yet has nothing to drain, and the user may have just asked for it
@@ -96,22 +96,22 @@ def _drain_one(
         if isinstance(wanted, Waiting):
             return wanted
         # read the claims again, as this reconcile has written to them
-        pod_removal.live(ctx, component, body, ordinal).defer_deleting()
+        await pod_removal.live(ctx, component, body, ordinal).defer_deleting()
         return left & wanted
 
 
-def _cancel_one(
+async def _cancel_one(
     ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int
 ) -> Evidence | NotDone | None:
     removal = pod_removal.live(ctx, component, body, ordinal)
     with bound_contextvars(pod=removal.name):
-        return scale_in.cancel(removal) if removal.begun else None
+        return await scale_in.cancel(removal) if removal.begun else None
 
 
-def _attempt(act: Callable[[], _T]) -> _T | Waiting | Failed:
-    """Call `act` for one pod; an error becomes an outcome, so that the other pods continue."""
+async def _attempt(decision: Decision[_T]) -> _T | Waiting | Failed:
+    """The conclusion for one pod; an error becomes an outcome, so that the other pods continue."""
     try:
-        return act()
+        return await decision
     except Conflict as error:
         return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
     except (ApiError, TransportError, DataPlaneError) as error:

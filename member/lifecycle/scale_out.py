@@ -12,13 +12,15 @@ from apis.accessor import Component
 from apis.accessor import component as component_of
 from apis.components import component_type
 from apis.ordinals import ordinals
+from kube.actions import Emit
 from kube.deletion import Destroyer, LiveObject
 from kube.events import NORMAL
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.actions import Delete
 from member.apply.stateful_set import Replicas
 from member.context import ClusterContext, OwnContext
-from member.evidence import Evidence, delete, spec_or_wait
+from member.evidence import Evidence, spec_or_wait
 from member.labels import MEMBER_ID, PVC_DEFER_DELETING, STORE_ID, base_labels
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import claims_of_templates
@@ -47,7 +49,7 @@ class ScaleOut:
     volumes_unused: Callable[[OwnContext, str], Evidence | None]
 
 
-def next_replicas(
+async def next_replicas(
     ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, desired: Json
 ) -> tuple[Replicas, Waiting | Refused | None]:
     """The replicas that the StatefulSet gets in this reconcile, and what the remaining scale-out waits for.
@@ -65,7 +67,7 @@ def next_replicas(
     step = min(wanted, there + scale_out.limit(component_of(ctx.tc, component)))
     pods = [(ordinal, pod_name(ctx.tc, component, ordinal)) for ordinal in ordinals(step)[there:]]
     # check all pods, so that their claims are deleted in parallel
-    in_the_way = [_in_the_way(ctx, component, scale_out, body, pod) for _, pod in pods]
+    in_the_way = [await _in_the_way(ctx, component, scale_out, body, pod) for _, pod in pods]
     for (ordinal, _), obstacle in zip(pods, in_the_way, strict=True):
         if obstacle:
             return Replicas.raised(body, ordinal), obstacle
@@ -104,7 +106,7 @@ def next_returning(ctx: ClusterContext, component: str, scale_out: ScaleOut, bod
     return pods[there] if returns else ""
 
 
-def _in_the_way(
+async def _in_the_way(
     ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, pod: str
 ) -> Waiting | Refused | None:
     """What keeps a pod from starting: a claim of its name, read live, holds the data of a removed member (F1)."""
@@ -116,7 +118,7 @@ def _in_the_way(
     kept = [claim for claim in staying if claim not in marked and not _never_joined(ctx, component, claim)]
     if kept and not scale_out.is_member(ctx, pod):
         return _of_nobody(component, pod, kept)
-    if marked and (waiting := _delete(ctx, component, scale_out, marked, pod)):
+    if marked and (waiting := await _delete(ctx, component, scale_out, marked, pod)):
         return waiting
     if len(staying) < len(claims):
         return _going(ctx, component, [claim for claim in claims if claim not in staying], pod)
@@ -144,7 +146,7 @@ def _going(ctx: ClusterContext, component: str, claims: Sequence[LiveObject], po
     return kept_by_lost_nodes(ctx, component, what) or Waiting("StalePVC", what, next_poll(ctx, component))
 
 
-def _delete(
+async def _delete(
     ctx: ClusterContext, component: str, scale_out: ScaleOut, claims: Sequence[LiveObject], pod: str
 ) -> Waiting | Refused | None:
     """Delete the claims of a removed member once nothing needs them (I1, I2); None if the member still exists."""
@@ -158,9 +160,9 @@ def _delete(
     if isinstance(wanted, Waiting):
         return wanted
     for claim in claims:
-        delete(ctx, claim, volumes_unused & wanted)
+        await Delete(claim, volumes_unused & wanted)
         what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in {ctx.tc.kind} {ctx.name} successful"
-        ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
+        await Emit(ctx.owner, NORMAL, "SuccessfulDelete", what)
     return _going(ctx, component, claims, pod)
 
 

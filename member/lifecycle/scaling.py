@@ -7,6 +7,7 @@ that the user took back.
 from dataclasses import dataclass
 
 from apis.ordinals import slots_annotation
+from kube.actions import Emit
 from kube.events import WARNING
 from kube.objects import Json
 from member.apply.stateful_set import Replicas
@@ -35,25 +36,25 @@ class Size:
     outcome: NotDone | None = None
 
 
-def next_size(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
+async def next_size(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
     """Decide on the replicas. Raises ApiError, TransportError, DataPlaneError."""
     there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
     if pod := next_returning(ctx, component, scaling.out, body, wanted):
         what = f"recreating pod {pod}, whose data is still in use"
         return Size(Replicas.raised(body, there + 1), Waiting("ScalingOut", what))
     kept = min(there, wanted)
-    retained, unfinished = cancel_removals(ctx, component, scaling.in_, body, kept)
+    retained, unfinished = await cancel_removals(ctx, component, scaling.in_, body, kept)
     if unfinished:
         return Size(Replicas.unchanged(body), unfinished)
     if retained < kept:
         set_phase(ctx, component, SCALE)
-        return _finish_removal(ctx, component, scaling, body, retained)
+        return await _finish_removal(ctx, component, scaling, body, retained)
     if wanted < there:
-        return Size(*next_lower_replicas(ctx, component, scaling.in_, body, wanted))
-    return Size(*next_replicas(ctx, component, scaling.out, body, desired))
+        return Size(*await next_lower_replicas(ctx, component, scaling.in_, body, wanted))
+    return Size(*await next_replicas(ctx, component, scaling.out, body, desired))
 
 
-def warn_of_slots(ctx: ClusterContext, component: str, desired: Json, body: Json | None) -> None:
+async def warn_of_slots(ctx: ClusterContext, component: str, desired: Json, body: Json | None) -> None:
     """Warn, when a list of ordinals to skip reaches the StatefulSet, that it has no effect (4.4 BETTER)."""
     slots = _slots(desired)
     if slots is None or (body is not None and _slots(body) == slots):
@@ -62,7 +63,7 @@ def warn_of_slots(ctx: ClusterContext, component: str, desired: Json, body: Json
         f"annotation {slots_annotation(component)}={slots} has no effect: a StatefulSet always removes its highest "
         "ordinal; remove the annotation and set only the replicas"
     )
-    ctx.deps.recorder.event(ctx.owner, WARNING, "DeleteSlotsIgnored", what)
+    await Emit(ctx.owner, WARNING, "DeleteSlotsIgnored", what)
 
 
 def _slots(stateful_set: Json) -> str | None:
@@ -70,9 +71,9 @@ def _slots(stateful_set: Json) -> str | None:
     return slots
 
 
-def _finish_removal(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, retained: int) -> Size:
+async def _finish_removal(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, retained: int) -> Size:
     """Remove a pod that has already left the data plane; it is recreated with empty volumes afterwards (F32, I32)."""
-    replicas, outcome = next_lower_replicas(ctx, component, scaling.in_, body, retained)
+    replicas, outcome = await next_lower_replicas(ctx, component, scaling.in_, body, retained)
     if not isinstance(outcome, Waiting):
         return Size(replicas, outcome)
     pod = pod_name(ctx.tc, component, retained)

@@ -16,7 +16,7 @@ from member.outcome import Waiting
 from member.polling import next_poll
 
 
-def _drain(removal: PodRemoval) -> Evidence | Waiting:
+async def _drain(removal: PodRemoval) -> Evidence | Waiting:
     """Keep a serving pod until enough remaining pods are Ready: at most the parallelism may be missing (I18)."""
     ctx, name = removal.ctx, removal.component
     wanted = desired_replicas(ctx.tc, name)
@@ -32,8 +32,8 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting:
     return Waiting("ScalingIn", what, next_poll(ctx, name))
 
 
-def _cancel(removal: PodRemoval) -> None:
-    removal.clear()
+async def _cancel(removal: PodRemoval) -> None:
+    await removal.clear()
 
 
 def _spec_confirmed(ctx: ClusterContext, _: str) -> Evidence | None:

@@ -13,9 +13,10 @@ from apis.accessor import component as component_of
 from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import STATEFUL_SETS
+from member.actions import Delete
 from member.apply.writes import record_deletion
 from member.context import ClusterContext
-from member.evidence import delete, pods_live, spec_confirmed
+from member.evidence import pods_live, spec_confirmed
 from member.naming import member_name
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.status import NORMAL, SUSPEND, set_phase
@@ -43,7 +44,7 @@ class Postponed:
         return replace(outcome, message=f"{outcome.message}; {self.why}")
 
 
-def suspension(ctx: ClusterContext, component: str) -> Outcome | Postponed | None:
+async def suspension(ctx: ClusterContext, component: str) -> Outcome | Postponed | None:
     """Suspend or resume a component as far as possible in this reconcile; None if it is to be reconciled as usual.
 
     Raises OwnerGone, ApiError, TransportError.
@@ -59,7 +60,7 @@ def suspension(ctx: ClusterContext, component: str) -> Outcome | Postponed | Non
             return postponed
         set_phase(ctx, component, SUSPEND)
         return Waiting(SUSPENDING, "about to remove all pods")
-    return _remove(ctx, spec)
+    return await _remove(ctx, spec)
 
 
 def _obstacle(ctx: ClusterContext, spec: Component) -> Postponed | None:
@@ -79,7 +80,7 @@ def _is_there(ctx: ClusterContext, component: str) -> bool:
     return ctx.stateful_set(component) is not None or (status is not None and status.stateful_set is not None)
 
 
-def _remove(ctx: ClusterContext, spec: Component) -> Outcome | None:
+async def _remove(ctx: ClusterContext, spec: Component) -> Outcome | None:
     if not _is_there(ctx, spec.name):
         return Done(_IS_SUSPENDED, SUSPENDED)
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, member_name(ctx.tc, spec.name), ctx.namespace)
@@ -89,8 +90,8 @@ def _remove(ctx: ClusterContext, spec: Component) -> Outcome | None:
         wanted = spec_confirmed(ctx)
         if wanted is None:
             return Waiting(SUSPENDING, f"waiting for the cache to show the current {ctx.tc.kind}")
-        delete(ctx, seen, wanted, propagation="Foreground")
-        record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
+        await Delete(seen, wanted, propagation="Foreground")
+        await record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
     return _waiting(ctx, spec.name, "waiting for all pods to be deleted")
 
 

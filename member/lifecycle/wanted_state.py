@@ -84,7 +84,7 @@ def _is_of_others(ctx: ClusterContext, component: str, config_map: Object) -> bo
     return False
 
 
-def write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapChoice) -> None:
+async def write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapChoice) -> None:
     """Write the chosen ConfigMap, unless another client keeps it. Raises like `member.apply.writes.apply`."""
     if choice.is_of_others or not choice.data:
         # a component with its script in the command may have no configuration
@@ -92,14 +92,14 @@ def write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapCho
     desired = config_map(ctx.tc, member.name, choice)
     cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
     data = cached.decode().get("data") or {} if cached else {}
-    apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
+    await apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
 
 
-def remake_config_map(ctx: ClusterContext, member: Workload, spec: Component, body: Json) -> None:
+async def remake_config_map(ctx: ClusterContext, member: Workload, spec: Component, body: Json) -> None:
     """Recreate the ConfigMap that the pods use, if the last valid spec leads to the same content."""
     name, existing = _in_use(ctx, member, body)
     if not name or existing is not None:
         return
     choice = _choose(ctx, member, spec, (name, None), body)
     if spec.config_update_strategy != ROLLING_UPDATE or is_as_written(name, choice.data):
-        write_config_map(ctx, member, choice)
+        await write_config_map(ctx, member, choice)

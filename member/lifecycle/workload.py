@@ -10,6 +10,7 @@ from typing import TypeAlias
 from apis import predicates
 from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster
+from kube.actions import Action, Decision
 from kube.objects import Json, Object
 from member.availability import Verdict
 from member.commands.annotations import Command
@@ -21,11 +22,11 @@ from member.objects.config_map import Content
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 
-CommandAct: TypeAlias = Callable[[OwnContext, Object, Command], Outcome]
+CommandAct: TypeAlias = Callable[[OwnContext, Object, Command], Decision[Outcome]]
 """One step of a command that the user gives by an annotation of a pod."""
 
 
-def _nothing(_: ClusterContext) -> None:
+async def _nothing(_: ClusterContext) -> None:
     return None
 
 
@@ -41,8 +42,8 @@ def _done(_: ClusterContext) -> Outcome:
     return Done()
 
 
-def _not_located(_ctx: ClusterContext, _pod: str, _labels: Mapping[str, str]) -> None:
-    return None
+async def _none_fails(_: ClusterContext) -> Outcome:
+    return Done()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +59,9 @@ class Workload:
     why a component in the spec needs no objects. `services`, `content` and `stateful_set` build the objects.
 
     Actions: `scaling` grows and shrinks it, `rolling` restarts its pods, `failover` replaces lost pods. `housekeeping`
-    is other work in each reconcile, None if there is none. `locate` sends a server the labels of its node, if
-    `ComponentType.located_since` says that its version accepts labels. `commands` run what annotations of single pods
-    request.
+    is other work in each reconcile, None if there is none. `locate` returns the action that sends a server the labels
+    of its node, if its version accepts labels (`ComponentType.located_since`). `commands` run what annotations of
+    single pods request.
 
     Upgrades from v1.6, which ignores parts of the spec: `made_by_v16` turns this version's StatefulSet into the one of
     v1.6, and `configured_by_v16` returns the configuration of v1.6.
@@ -74,13 +75,13 @@ class Workload:
     outage: Callable[[OwnContext], Verdict | None] | None = None
     observe_elsewhere: Callable[[OwnContext], Outcome] = _done
     unused: Callable[[OwnCluster], str] = _used
-    gate: Callable[[OwnContext], Waiting | Refused | None] = _nothing
+    gate: Callable[[OwnContext], Decision[Waiting | Refused | None]] = _nothing
     scaling: Scaling = stateless.SCALING
     rolling: Rolling = field(default_factory=Rolling)
-    failover: Callable[[OwnContext], Outcome] = _done
+    failover: Callable[[OwnContext], Decision[Outcome]] = _none_fails
     serving: Callable[[OwnContext], Outcome] | None = None
-    housekeeping: Callable[[OwnContext], Outcome | None] = _nothing
-    locate: Callable[[OwnContext, str, Mapping[str, str]], None] = _not_located
+    housekeeping: Callable[[OwnContext], Decision[Outcome | None]] = _nothing
+    locate: Callable[[OwnContext, str, Mapping[str, str]], Action[None]] | None = None
     commands: Mapping[str, CommandAct] = field(default_factory=dict)
     made_by_v16: Callable[[OwnCluster, Json], Json] = _as_it_is
     configured_by_v16: Callable[[OwnCluster], Content] | None = None

@@ -13,6 +13,7 @@ from dataplane.errors import Conflict
 from dataplane.pd import LiveMember, PDClient
 from kube.objects import Object
 from member import api_clients, labels
+from member.actions import RemoveMember, TransferLeader
 from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command, seconds_left, withdraw
 from member.commands.restarting import (
     REPLACING,
@@ -26,7 +27,7 @@ from member.commands.restarting import (
     serves,
 )
 from member.context import ReconcileContext
-from member.evidence import delete_member, member_gone
+from member.evidence import member_gone
 from member.lifecycle.quorum import Remove, Transfer, next_step
 from member.naming import ordinal_of
 from member.observed.pods import pods_of
@@ -42,19 +43,19 @@ _TRANSFER = 1.0
 """Seconds that PD takes to move the leader after it has accepted the request."""
 
 
-def replace_volume(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+async def replace_volume(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """Take one step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     if is_cancelled(ctx, pod, command):
-        return cancel(ctx, pod)
-    if waiting := _leave_pd(ctx, pod, command):
+        return await cancel(ctx, pod)
+    if waiting := await _leave_pd(ctx, pod, command):
         return waiting
     gone = member_gone(ctx, pod.metadata.name)
     if gone is None:
         return Waiting(REPLACING, f"waiting for PD to remove the member of pod {pod.metadata.name}", RETRY_SOON)
-    return restart_without_volumes(ctx, pod, command, gone)
+    return await restart_without_volumes(ctx, pod, command, gone)
 
 
-def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting | None:
+async def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting | None:
     """Remove the member of a pod from PD, as a scale-in does; None when that is done."""
     pd, name = api_clients.pd(ctx), pod.metadata.name
     members = pd.members()
@@ -62,40 +63,42 @@ def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting |
         case Wait(what):
             return Waiting("PDUnhealthy", what, RETRY_BUSY)
         case Transfer() | Remove() if is_withdrawn(command):
-            return cancel(ctx, pod)
+            return await cancel(ctx, pod)
         case Transfer(to):
-            pd.transfer_leader(to.name)
+            await TransferLeader(pd, to.name)
             return Waiting(REPLACING, f"transferring PD leadership from pod {name} to {to.name}", RETRY_SOON)
         case Remove() if len(members.members) < desired_replicas(ctx.tc, "pd"):
             return Waiting(
                 "PDUnhealthy", f"waiting for every PD pod to be a member before removing {name} from PD", RETRY_BUSY
             )
         case Remove(voter) if leaving := members.member(voter.id):
-            return _remove(ctx, pd, pod, command, leaving)
+            return await _remove(ctx, pd, pod, command, leaving)
     return None
 
 
-def _remove(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, leaving: LiveMember) -> Waiting | None:
+async def _remove(
+    ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, leaving: LiveMember
+) -> Waiting | None:
     if serves(pod) and (away := others_not_ready(ctx, pod, ignored_pods(ctx))):
         return away
-    begun = begin(ctx, pod, command)
+    begun = await begin(ctx, pod, command)
     if isinstance(begun, Waiting):
         return begun
     try:
-        delete_member(pd, leaving, begun)
+        await RemoveMember(pd, leaving, begun)
     except Conflict as error:
         return Waiting(REPLACING, f"PD refused to remove the member of pod {pod.metadata.name}: {error}", RETRY_BUSY)
     return None
 
 
-def transfer_leader(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+async def transfer_leader(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """Take one step of a transfer; the pod restarts only after the new leader is confirmed (I12).
 
     Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
     """
     name = pod.metadata.name
     if seconds_left(pod, command, ctx.deps.clock.wall()) == 0:
-        withdraw(ctx, pod, (pod_commands.PD_TRANSFER_LEADER, labels.PD_EVICT_LEADER_EXPIRATION_TIME))
+        await withdraw(pod, (pod_commands.PD_TRANSFER_LEADER, labels.PD_EVICT_LEADER_EXPIRATION_TIME))
         return Done(
             f"annotation {command.key} of pod {name} has expired, or its expiration time is invalid",
             "TransferLeaderExpired",
@@ -106,10 +109,10 @@ def transfer_leader(ctx: ReconcileContext, pod: Object, command: Command) -> Out
             f"waiting until PD is neither being upgraded nor scaled before transferring its leadership from pod {name}",
             RETRY_BUSY,
         )
-    return _stay_away(ctx, name) if command.value == NONE else _go(ctx, pod, command)
+    return await _stay_away(ctx, name) if command.value == NONE else await _go(ctx, pod, command)
 
 
-def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+async def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """Restart the pod when it does not lead.
 
     Pods take turns; otherwise they would transfer leadership to each other.
@@ -121,13 +124,15 @@ def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
             "AnotherPodRestarting", f"waiting for pod {first} to be restarted before restarting pod {name}", RETRY_BUSY
         )
     # the same preparation as in a rolling restart
-    hold = ROLLING.prepare(ctx, pod)
+    hold = await ROLLING.prepare(ctx, pod)
     if isinstance(hold, Waiting):
         return replace(hold, retry_after=_TRANSFER if hold.reason == TRANSFERRING else RETRY_BUSY)
-    return hold or restart(ctx, pod, command, ignored_pods(ctx), "PD has another leader, or no other member to lead it")
+    return hold or await restart(
+        ctx, pod, command, ignored_pods(ctx), "PD has another leader, or no other member to lead it"
+    )
 
 
-def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
+async def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
     """Transfer leadership to a member whose pod has no such command."""
     pd = api_clients.pd(ctx)
     if not is_of(ctx, pd.leader(), pod):
@@ -142,7 +147,7 @@ def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
             f"cannot transfer PD leadership from pod {pod}: no other member is both healthy and allowed to lead",
             RETRY_BUSY,
         )
-    pd.transfer_leader(to)
+    await TransferLeader(pd, to)
     return Waiting(TRANSFERRING, f"transferring PD leadership from pod {pod} to {to}", _TRANSFER)
 
 

@@ -7,6 +7,7 @@ from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BE
 from apis.shared import PDMember
 from apis.validation import changes
 from dataplane.addresses import Stranger
+from kube.actions import Emit
 from kube.events import WARNING
 from member import api_clients
 from member.availability import Verdict
@@ -93,9 +94,9 @@ def _as_voter(ctx: ReconcileContext, member: PDMember) -> Member:
     return Member(member.name, member.id, member.health, lambda: api_clients.pd_member_votes(ctx, member), pod)
 
 
-def _housekeeping(ctx: ReconcileContext) -> Outcome | None:
-    report_fixed_settings(ctx)
-    return stray_members.remove(ctx)
+async def _housekeeping(ctx: ReconcileContext) -> Outcome | None:
+    await report_fixed_settings(ctx)
+    return await stray_members.remove(ctx)
 
 
 _OUT = ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_member, volumes_unused=member_gone)
@@ -122,7 +123,7 @@ PD = Workload(
 )
 
 
-def report_fixed_settings(ctx: ReconcileContext) -> None:
+async def report_fixed_settings(ctx: ReconcileContext) -> None:
     """Emit an event, once, about settings that v1.6 left out of the file and that will now appear in it.
 
     They have no effect: a running PD uses its stored values (defaults-and-validation.md 4.2).
@@ -132,7 +133,7 @@ def report_fixed_settings(ctx: ReconcileContext) -> None:
         found = frozenset(changes.without_effect(ctx.tc, _file_in_use(ctx)))
     if found and found != ctx.memory.without_effect:
         what = f"{', '.join(sorted(found))}: has no effect on a running PD; change it with pd-ctl"
-        ctx.deps.recorder.event(ctx.owner, WARNING, "NoEffectOnRunningPD", what)
+        await Emit(ctx.owner, WARNING, "NoEffectOnRunningPD", what)
     ctx.memory.without_effect = found
 
 

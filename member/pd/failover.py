@@ -11,8 +11,9 @@ from dataplane.pd import LiveMember, LiveMembership
 from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients
+from member.actions import RemoveMember
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_member, majority_without, member_gone
+from member.evidence import Evidence, majority_without, member_gone
 from member.failover.members import MemberFailover
 from member.failover.node_failure import handle_failed_hosts, wait_for_replacement
 from member.failover.quorum import Situation
@@ -72,16 +73,16 @@ class _PDFailover(MemberFailover[ReconcileContext, PDFailureMember]):
             created_at=stamp(self.ctx.deps.clock.wall()),
         )
 
-    def replace(self, record: PDFailureMember, situation: Situation[PDFailureMember]) -> Outcome:
-        return _replace(self.ctx, record, situation.lost)
+    async def replace(self, record: PDFailureMember, situation: Situation[PDFailureMember]) -> Outcome:
+        return await _replace(self.ctx, record, situation.lost)
 
     def silent(self) -> Outcome:
         return _bootstrap_refused(self.ctx) or super().silent()
 
 
-def failover(ctx: ReconcileContext) -> Outcome:
+async def failover(ctx: ReconcileContext) -> Outcome:
     """Replace lost members, one step per reconcile. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
-    return _PDFailover(ctx).step()
+    return await _PDFailover(ctx).step()
 
 
 def replaced(ctx: ReconcileContext) -> set[str]:
@@ -94,7 +95,7 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
     return _PDFailover(ctx).ignored_pods()
 
 
-def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Failing]) -> Outcome:
+async def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Failing]) -> Outcome:
     """Remove member, pod and volumes of a record; steps that are already done have no effect (R04)."""
     name = next(name for name, each in ctx.status.pd.failure_members.items() if each == record)
     recorded = live_status(ctx)
@@ -102,11 +103,11 @@ def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Fail
         return Waiting(
             "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
         )
-    if waiting := handle_failed_hosts(ctx, "pd", {name: record}, lost) or wait_for_replacement(ctx, "pd", record):
+    if waiting := await handle_failed_hosts(ctx, "pd", {name: record}, lost) or wait_for_replacement(ctx, "pd", record):
         return waiting
     if has_volumes(ctx, record) and (waiting := well_unseen(ctx, "pd", [record.pod_name])):
         return waiting
-    if waiting := _take_away(ctx, record, recorded):
+    if waiting := await _take_away(ctx, record, recorded):
         return waiting
     record.member_deleted = True
     return Waiting(
@@ -114,7 +115,7 @@ def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Fail
     )
 
 
-def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidence) -> Waiting | None:
+async def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidence) -> Waiting | None:
     """Remove member, pod and volumes; None if none of them is left, nor a pod that could join again."""
     pd = api_clients.pd(ctx)
     members = pd.members()
@@ -122,18 +123,18 @@ def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidenc
     if begun and (waiting := end_of_pod(ctx, record, members)):
         return waiting
     member = members.member(int(record.member_id))
-    if member and (waiting := _remove(ctx, member, members, record, recorded)):
+    if member and (waiting := await _remove(ctx, member, members, record, recorded)):
         return waiting
     gone = member_gone(ctx, record.pod_name)
     if gone is None:
         # the next pod has already joined, or PD has not removed the member yet
         what = f"waiting for PD to remove the member of pod {record.pod_name}"
         return None if begun else Waiting("PDFailover", what, next_poll(ctx, "pd"))
-    clean_up(ctx, "pd", record.pod_name, recorded_claims(record), gone)
+    await clean_up(ctx, "pd", record.pod_name, recorded_claims(record), gone)
     return end_of_pod(ctx, record, members)
 
 
-def _remove(
+async def _remove(
     ctx: ReconcileContext, member: LiveMember, found: LiveMembership, record: PDFailureMember, recorded: Evidence
 ) -> Waiting | None:
     """Remove a lost member from PD; returns the wait if that is not possible yet."""
@@ -142,8 +143,10 @@ def _remove(
     if expendable is None:
         what = f"waiting for a healthy majority of PD members before removing the lost member of pod {record.pod_name}"
         return Waiting("PDFailover", what, next_poll(ctx, "pd"))
-    delete_member(pd, member, recorded & expendable)
-    record_event(ctx, "PDMemberDeleted", f"member {record.member_id} of pod {record.pod_name} was removed from PD")
+    await RemoveMember(pd, member, recorded & expendable)
+    await record_event(
+        ctx, "PDMemberDeleted", f"member {record.member_id} of pod {record.pod_name} was removed from PD"
+    )
     return None
 
 

@@ -7,6 +7,7 @@ from dataplane.errors import Unavailable
 from dataplane.pd import Health, Member, PDClient, unreported
 from kube.objects import Object
 from member import api_clients, labels
+from member.actions import TransferLeader
 from member.context import ReconcileContext
 from member.evidence import Evidence, Spared, spared, stopped
 from member.lifecycle.forced_roll import WAY_OUT, forced
@@ -35,7 +36,7 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     return "" if member and member.health else "is a healthy member"
 
 
-def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
+async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     """Check quorum, readiness of the others and leader live, right before the restart (F13, I9, I12)."""
     pd, name = api_clients.pd(ctx), pod.metadata.name
     members = _health(ctx, pd)
@@ -47,10 +48,10 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
         return loading
     if not is_of(ctx, pd.leader(), name):
         return None
-    return _transfer(ctx, pd, name, healthy)
+    return await _transfer(ctx, pd, name, healthy)
 
 
-def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
+async def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
     """Spare an unready pod, unless the quorum needs its member (I9) or it leads (I12). Raises DataPlaneError."""
     if not ctx.status.pd.synced:
         silence = Silence("PDUnknown", "PD does not report its members", _WAY_OUT)
@@ -63,13 +64,13 @@ def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
     if needed and stopped(ctx, "pd", pod) is None:
         return needed
     if is_of(ctx, pd.leader(), pod):
-        handing_over = _transfer(ctx, pd, pod, [member for member in others if member.healthy])
+        handing_over = await _transfer(ctx, pd, pod, [member for member in others if member.healthy])
         if handing_over:
             return handing_over
     return spared(pod, "PD has a quorum without it" if not needed else "nothing of it runs")
 
 
-def _finish(ctx: ReconcileContext) -> Waiting | None:
+async def _finish(ctx: ReconcileContext) -> Waiting | None:
     if not predicates.in_phase(ctx.tc, "pd", UPGRADE) or not ctx.status.pd.synced:
         return None
     return _loading(ctx, _health(ctx, api_clients.pd(ctx)))
@@ -133,12 +134,12 @@ def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) 
     return None
 
 
-def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Health]) -> Waiting | None:
+async def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Health]) -> Waiting | None:
     """Transfer leadership and wait until PD reports the new leader; None if no other member is healthy."""
     target = successor(ctx, pod, healthy)
     if target is None:
         return None
-    pd.transfer_leader(target)
+    await TransferLeader(pd, target)
     what = f"transferring PD leadership from pod {pod} to {target}"
     return Waiting("TransferringPDLeader", what, next_roll_poll(ctx, "pd"))
 

@@ -12,8 +12,9 @@ from dataplane.addresses import Stranger
 from dataplane.pd import Health, Membership
 from dataplane.pd import Member as PDMember
 from member import api_clients
+from member.actions import RemoveMember, TransferLeader
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_member, member_gone
+from member.evidence import Evidence, member_gone
 from member.failover.steps import named
 from member.lifecycle.leaving_member import comes_first, may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
@@ -26,7 +27,7 @@ from member.pd.voting import healths
 from member.polling import next_poll
 
 
-def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx = removal.ctx
     if obstacle := _nothing_left_to_lead(ctx) or _too_early(removal):
         return obstacle
@@ -41,10 +42,10 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
         case StandsIn(others):
             return _stands_in(removal, found, f"{others} of the {wanted} PD members")
         case Transfer(to):
-            pd.transfer_leader(to.name)
+            await TransferLeader(pd, to.name)
             return Waiting("ScalingIn", f"transferring PD leadership from pod {removal.name} to {to.name}", soon)
         case Remove(voter) if leaving := members.member(voter.id):
-            kept = take_out(removal, "pd", "PD", "member", partial(delete_member, pd, leaving))
+            kept = await take_out(removal, "pd", "PD", "member", partial(RemoveMember, pd, leaving))
         case Gone() | Remove():
             kept = may_join(removal, "pd", "PD")
     waiting = Waiting("ScalingIn", f"waiting for PD to remove the member of pod {removal.name}", soon)
@@ -106,7 +107,7 @@ def ordinal_of_member(ctx: ReconcileContext, member: PDMember) -> int | None:
     return None if isinstance(owner, Stranger) else owner
 
 
-def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
+async def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a member that was about to leave, unless PD has removed it: then its data cannot join again."""
     ctx = removal.ctx
     soon = next_poll(ctx, "pd")
@@ -119,7 +120,7 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     members = api_clients.pd(ctx).members().members
     require_understood_members(ctx.tc, members)
     if any(ordinal_of_member(ctx, member) == removal.ordinal for member in members):
-        removal.clear()
+        await removal.clear()
         return None
     return member_gone(ctx, removal.name) or Waiting("PDUnknown", "PD reports no members", soon)
 

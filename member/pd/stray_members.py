@@ -14,8 +14,9 @@ from dataplane.addresses import Stranger
 from dataplane.pd import LiveMember
 from kube.objects import Object
 from member import api_clients
+from member.actions import RemoveMember
 from member.context import ReconcileContext
-from member.evidence import Evidence, LivePods, delete_member, majority_without, pods_live
+from member.evidence import Evidence, LivePods, majority_without, pods_live
 from member.failover.steps import record_event
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval
@@ -33,7 +34,7 @@ _START_TIMEOUT = 60.0
 """Seconds that a member may take to start while its pod restarts repeatedly."""
 
 
-def remove(ctx: ReconcileContext) -> Outcome | None:
+async def remove(ctx: ReconcileContext) -> Outcome | None:
     """Remove one stray member from PD; None if there is none, or if it may still start.
 
     Raises ApiError, TransportError, DataPlaneError.
@@ -55,13 +56,13 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
         removal = pod_removal.live(ctx, "pd", live.decode(), ordinal)
         # a member with a name and no scale-in: its pod is recreated, and they leave together
         if ordinal in unstarted or removal.begun:
-            return _as_in_a_scale_in(removal)
+            return await _as_in_a_scale_in(removal)
     seen = ctx.memory.failure_timers.update(_JOINING, {str(member.id) for member in unstarted.values()}, ctx.deps.clock)
     stuck = {pod.metadata.name for pod in pods.pods if pod.decode_as(Pod).is_crash_looping}
     for ordinal, member in sorted(unstarted.items()):
         pod = pod_name(ctx.tc, "pd", ordinal)
         if pod in stuck and seen[str(member.id)].lasted >= _START_TIMEOUT:
-            return _remove_member(ctx, member, members, pod, pods)
+            return await _remove_member(ctx, member, members, pod, pods)
     return None
 
 
@@ -71,15 +72,15 @@ def _unasked(ctx: ReconcileContext, live: Object, owners: Iterable[int | Strange
     return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}
 
 
-def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:
-    left = SCALE_IN.drain(removal)
+async def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:
+    left = await SCALE_IN.drain(removal)
     if not isinstance(left, Evidence):
         return left
     what = f"the member of pod {removal.name}, which does not exist any more, was removed from PD"
     return Waiting("ScalingIn", what, next_poll(removal.ctx, "pd"))
 
 
-def _remove_member(
+async def _remove_member(
     ctx: ReconcileContext, member: LiveMember, members: Sequence[LiveMember], pod: str, pods: LivePods
 ) -> Outcome:
     """Remove an unstarted member, so that its pod can ask to join again as if it had never been added."""
@@ -88,7 +89,7 @@ def _remove_member(
     if expendable is None:
         what = f"waiting for a majority of PD members to be healthy before removing member {member.id} of pod {pod}"
         return Waiting("PDJoinFailed", f"{what}, which never started", soon)
-    delete_member(pd, member, pods & expendable)
+    await RemoveMember(pd, member, pods & expendable)
     what = f"member {member.id} of pod {pod} was removed from PD because it never started"
-    record_event(ctx, "PDMemberDeleted", what)
+    await record_event(ctx, "PDMemberDeleted", what)
     return Waiting("PDJoinFailed", f"{what}; waiting for the pod to join again", soon)

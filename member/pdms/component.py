@@ -44,8 +44,8 @@ def _is_member(book: AddressBook, name: str, members: list[str], pod: Object) ->
     return any(book.ordinal_of(name, each) == ordinal_of(pod.metadata.name) for each in members)
 
 
-def _prepare(name: str, ctx: ReconcileContext, pod: Object) -> NotDone | None:
-    return hand_over(ctx, name, pod.metadata.name, "RollingUpdate")
+async def _prepare(name: str, ctx: ReconcileContext, pod: Object) -> NotDone | None:
+    return await hand_over(ctx, name, pod.metadata.name, "RollingUpdate")
 
 
 def _microservice(name: str) -> Workload:

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from dataplane.errors import Conflict
 from member import api_clients
+from member.actions import TransferPrimary
 from member.context import ReconcileContext
 from member.naming import address_book, ordinal_of
 from member.outcome import Waiting
@@ -11,7 +12,7 @@ from member.pdms.status import members
 from member.polling import next_poll
 
 
-def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waiting | None:
+async def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waiting | None:
     """Transfer the primary role away from a pod; None if the pod is not the primary, or if no other member can be.
 
     v1.6 continues at once, and tries only one member. Here PD must report the new primary first, and members that
@@ -30,7 +31,7 @@ def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waitin
     member, refusal = api_clients.pdms_member(ctx, name, primary), None
     for ordinal in _successors(own, others):
         try:
-            member.transfer_primary(others[ordinal])
+            await TransferPrimary(member, others[ordinal])
         except Conflict as error:
             # of tso's members PD lets two serve, and only these can be the primary
             refusal = error

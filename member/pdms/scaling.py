@@ -20,14 +20,14 @@ _ASK_AGAIN = 30.0
 """Seconds until the next check of a spec that would leave PD without timestamps."""
 
 
-def drain(removal: PodRemoval) -> Evidence | NotDone:
+async def drain(removal: PodRemoval) -> Evidence | NotDone:
     """Take one step in the removal of a pod. Raises ApiError, TransportError, DataPlaneError."""
     ctx, name = removal.ctx, removal.component
     if removal.staying == 0 and name == TSO and (needed := _needed(ctx)):
         return needed
-    if waiting := hand_over(ctx, name, removal.name, "ScalingIn"):
+    if waiting := await hand_over(ctx, name, removal.name, "ScalingIn"):
         return waiting
-    return stateless.SCALING.in_.drain(removal)
+    return await stateless.SCALING.in_.drain(removal)
 
 
 def _needed(ctx: ReconcileContext) -> NotDone | None:

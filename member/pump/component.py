@@ -7,7 +7,7 @@ one is online again.
 from apis import binlog, images
 from apis.accessor import component
 from dataplane.pump import PUMP_ONLINE
-from kube.objects import Object
+from kube.objects import Json, Object
 from member.context import ReconcileContext
 from member.evidence import pump_node_gone
 from member.lifecycle.rolling import Rolling
@@ -76,6 +76,10 @@ def _no_such_pump(ctx: ReconcileContext) -> Refused | None:
     return Refused("BinlogRemoved", f"{what}. Set spec.pump.version to {running}, or scale spec.pump.replicas to 0")
 
 
+async def _begin(ctx: ReconcileContext, _live: Json, _desired: Json) -> Refused | None:
+    return _no_such_pump(ctx)
+
+
 PUMP = Workload(
     name="pump",
     observe=observe,
@@ -87,7 +91,7 @@ PUMP = Workload(
     rolling=Rolling(
         unmet_condition=_unmet_condition,
         refused_upgrade=_refused_upgrade,
-        begin=lambda ctx, _live, _desired: _no_such_pump(ctx),
+        begin=_begin,
     ),
     made_by_v16=desired.made_by_v16,
 )

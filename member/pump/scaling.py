@@ -4,7 +4,8 @@ from dataplane.errors import Conflict, Unavailable
 from dataplane.pump import PUMP_CLOSING, PUMP_OFFLINE, PUMP_ONLINE, LivePumpNode
 from kube.objects import Object
 from member import api_clients
-from member.evidence import Evidence, close_pump_node, pods_live, pump_node_gone, spec_or_wait
+from member.actions import ClosePumpNode
+from member.evidence import Evidence, pods_live, pump_node_gone, spec_or_wait
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
@@ -22,7 +23,7 @@ _ASK_AGAIN = 30.0
 _GIVE_UP = "if it can never be online again, and its binlogs may be lost, set its state to offline with binlogctl"
 
 
-def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx = removal.ctx
     nodes = own_nodes(ctx)
     node = _node_of(nodes, removal.ordinal)
@@ -32,7 +33,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
         return pump_node_gone(ctx, removal.name) or _unknown(removal)
     if node.state == PUMP_ONLINE:
         others = [ordinal for ordinal, each in nodes if ordinal < removal.staying and each.state == PUMP_ONLINE]
-        return _still_needed(removal, others) or _close(removal, node)
+        return _still_needed(removal, others) or await _close(removal, node)
     return _waiting(removal, node)
 
 
@@ -59,16 +60,16 @@ def _writes_binlogs(pod: Object) -> bool:
     return {"name": "BINLOG_ENABLED", "value": "true"} in variables
 
 
-def _close(removal: PodRemoval, node: LivePumpNode) -> Waiting | Refused:
+async def _close(removal: PodRemoval, node: LivePumpNode) -> Waiting | Refused:
     ctx = removal.ctx
     wanted = spec_or_wait(ctx, _soon(removal))
     if isinstance(wanted, Waiting):
         return wanted
     if removal.pod is None or not removal.pod.decode_as(Pod).is_ready:
         return _out_of_reach(removal, node, "its pod is not Ready")
-    removal.note()
+    await removal.note()
     try:
-        close_pump_node(api_clients.pump(ctx, removal.ordinal), node, wanted)
+        await ClosePumpNode(api_clients.pump(ctx, removal.ordinal), node, wanted)
     except Conflict as refused:
         return Refused("FailedScaleIn", f"Pump node {node.id} of pod {removal.name}: {refused}", _ASK_AGAIN)
     except Unavailable as silent:
@@ -102,7 +103,7 @@ def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
     return pump_node_gone(ctx, removal.name) or _unknown(removal)
 
 
-def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
+async def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a node that was about to be closed; a node that is closing cannot be reopened (F36)."""
     ctx = removal.ctx
     node = _node_of(own_nodes(ctx), removal.ordinal)
@@ -110,7 +111,7 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
         return pump_node_gone(ctx, removal.name) or _unknown(removal)
     if node.state == PUMP_CLOSING:
         return _waiting(removal, node)
-    removal.clear()
+    await removal.clear()
     return None
 
 

@@ -5,25 +5,26 @@ or has seen the marks of an eviction, keeps checking that store. Evictions that 
 """
 
 from dataplane.pd import PDClient
+from member.actions import EndEviction, EvictLeaders
 from member.context import ReconcileContext
 
 
-def begin(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
+async def begin(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
     """Start moving leaders away from a store. Raises DataPlaneError."""
     remember(ctx, store)
-    pd.begin_evict_leaders(store)
+    await EvictLeaders(pd, store)
 
 
-def end(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
+async def end(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
     """Let leaders return to a store. Raises DataPlaneError."""
     remember(ctx, store)
-    pd.end_evict_leaders(store)
+    await EndEviction(pd, store)
 
 
-def end_of_tombstone(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
+async def end_of_tombstone(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
     """Remove the remains of an eviction from a store that PD lists as Tombstone. Raises DataPlaneError."""
     remember(ctx, store)
-    pd.end_evict_leaders(store, confirm=False)
+    await EndEviction(pd, store, confirm=False)
 
 
 def remember(ctx: ReconcileContext, store: int) -> None:

@@ -14,8 +14,9 @@ from apis.shared import TiKVFailureStore, TiKVStore
 from apis.times import stamp
 from dataplane.pd import DISCONNECTED, DOWN, UP
 from member import api_clients
+from member.actions import RemoveStore
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_store, store_gone
+from member.evidence import Evidence, store_gone
 from member.failover.node_failure import handle_failed_hosts, is_automatic, wait_for_replacement
 from member.failover.steps import (
     RECOVERY,
@@ -43,10 +44,10 @@ from member.polling import next_poll
 from member.stores.kind import StoreKind
 
 
-def failover(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
+async def failover(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
     """Replace lost stores. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
     status = kind.status_in(ctx)
-    if clear_requested(ctx, kind.name, bool(status.failure_stores)):
+    if await clear_requested(ctx, kind.name, bool(status.failure_stores)):
         _set_records(ctx, kind, {})
     if not status.synced:
         ctx.memory.failure_timers.reset(kind.name)
@@ -55,13 +56,13 @@ def failover(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
     if _may_recover(ctx, kind):
         names = ", ".join(record.pod_name for record in status.failure_stores.values())
         _set_records(ctx, kind, {})
-        record_event(
+        await record_event(
             ctx,
             RECOVERY,
             f"all requested {kind.title} stores are Up again, including {names}",
             is_warning=False,
         )
-    return _replace(ctx, kind)
+    return await _replace(ctx, kind)
 
 
 def down_stores(status: StoresStatus) -> dict[str, str]:
@@ -89,7 +90,7 @@ def ignored_pods(ctx: ReconcileContext, kind: StoreKind) -> set[str]:
     return ignorable(ctx, kind.name, ill, stores)
 
 
-def _replace(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
+async def _replace(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
     status, spec, period = kind.status_in(ctx), kind.spec(ctx.tc.spec), kind.period(ctx.settings.failover)
     recorded = {record.pod_name for record in status.failure_stores.values()}
     desired = desired_pods(ctx, kind.name)
@@ -98,10 +99,12 @@ def _replace(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
     most = limit(ctx, spec.max_failover_count if spec else 0)
     if not most or is_cut_off(ctx, kind.name):
         return Done()
-    if waiting := handle_failed_hosts(ctx, kind.name, status.failure_stores, all_lost) or _remove_stores(ctx, kind):
+    if waiting := await handle_failed_hosts(ctx, kind.name, status.failure_stores, all_lost) or await _remove_stores(
+        ctx, kind
+    ):
         return waiting
     if new := to_record(lost, len(recorded), most, period):
-        return well_unseen(ctx, kind.name, [each.pod for each in new]) or _record(ctx, kind, new)
+        return well_unseen(ctx, kind.name, [each.pod for each in new]) or await _record(ctx, kind, new)
     if over := to_record(lost, 0, len(lost), period):
         return limit_reached(ctx, kind.name, len(recorded), over[0])
     if lost:
@@ -109,7 +112,7 @@ def _replace(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
     return _serving_instead(ctx, kind, to_record([each for each in all_lost if each.pod not in desired], 0, 1, period))
 
 
-def _remove_stores(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
+async def _remove_stores(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
     """Remove the stores of machines that are down for good from PD, so that their pods can start on new volumes.
 
     Only if the user has enabled it by annotation (9.3 step 3).
@@ -118,11 +121,11 @@ def _remove_stores(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
         return None
     for key, record in kind.status_in(ctx).failure_stores.items():
         if record.host_down and not record.store_deleted:
-            return _remove(ctx, kind, key, record)
+            return await _remove(ctx, kind, key, record)
     return None
 
 
-def _remove(ctx: ReconcileContext, kind: StoreKind, key: str, record: TiKVFailureStore) -> Waiting:
+async def _remove(ctx: ReconcileContext, kind: StoreKind, key: str, record: TiKVFailureStore) -> Waiting:
     recorded = live_status(ctx)
     if kind.status(recorded.status).failure_stores.get(key) != record:
         return Waiting(
@@ -130,34 +133,38 @@ def _remove(ctx: ReconcileContext, kind: StoreKind, key: str, record: TiKVFailur
         )
     store = kind.status_in(ctx).stores.get(key)
     if store and store.state == DOWN:
-        return wait_for_replacement(ctx, kind.name, record) or _delete_store(ctx, kind, record, recorded)
+        return wait_for_replacement(ctx, kind.name, record) or await _delete_store(ctx, kind, record, recorded)
     gone = store_gone(ctx, int(record.store_id), "")
     if gone is None:
         what = f"waiting until store {record.store_id} of pod {record.pod_name} is Tombstone"
         return Waiting(f"{kind.title}Failover", what, next_poll(ctx, kind.name))
-    clean_up(ctx, kind.name, record.pod_name, record.pvc_uid_set, gone)
+    await clean_up(ctx, kind.name, record.pod_name, record.pvc_uid_set, gone)
     record.store_deleted = True
     return Waiting(f"{kind.title}Failover", f"{gone.what}; starting pod {record.pod_name} on new volumes")
 
 
-def _delete_store(ctx: ReconcileContext, kind: StoreKind, record: TiKVFailureStore, recorded: Evidence) -> Waiting:
+async def _delete_store(
+    ctx: ReconcileContext, kind: StoreKind, record: TiKVFailureStore, recorded: Evidence
+) -> Waiting:
     pd = api_clients.pd(ctx)
     live = pd.store(int(record.store_id))
     if live.state_name == DOWN and live.address.startswith(f"{record.pod_name}."):
-        delete_store(pd, live, recorded)
-        record_event(ctx, RECOVERY, f"removing store {live.id} of pod {record.pod_name} from PD: its host is down")
+        await RemoveStore(pd, live, recorded)
+        await record_event(
+            ctx, RECOVERY, f"removing store {live.id} of pod {record.pod_name} from PD: its host is down"
+        )
     what = f"waiting until store {record.store_id} of pod {record.pod_name} is Tombstone"
     return Waiting(f"{kind.title}Failover", what, next_poll(ctx, kind.name))
 
 
-def _record(ctx: ReconcileContext, kind: StoreKind, lost: Sequence[Failing]) -> Waiting:
+async def _record(ctx: ReconcileContext, kind: StoreKind, lost: Sequence[Failing]) -> Waiting:
     known = kind.status_in(ctx).failure_stores
-    _set_records(ctx, kind, known | {each.key: _record_of(ctx, kind, each) for each in lost})
+    _set_records(ctx, kind, known | {each.key: await _record_of(ctx, kind, each) for each in lost})
     names = ", ".join(each.pod for each in lost)
     return Waiting(f"{kind.title}Failover", f"{names}: the store is Down; starting another pod in its place")
 
 
-def _record_of(ctx: ReconcileContext, kind: StoreKind, lost: Failing) -> TiKVFailureStore:
+async def _record_of(ctx: ReconcileContext, kind: StoreKind, lost: Failing) -> TiKVFailureStore:
     what = f"store {lost.key} of pod {lost.pod} has been Down since {stamp(lost.since)}; replacing it"
     record = TiKVFailureStore(
         pod_name=lost.pod,
@@ -165,7 +172,7 @@ def _record_of(ctx: ReconcileContext, kind: StoreKind, lost: Failing) -> TiKVFai
         pvc_uid_set=claim_uids(ctx, kind.name, lost.pod),
         created_at=stamp(ctx.deps.clock.wall()),
     )
-    record_event(ctx, UNHEALTHY, what)
+    await record_event(ctx, UNHEALTHY, what)
     return record
 
 

@@ -7,6 +7,7 @@ from dataplane.errors import Conflict
 from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
+from member.actions import RemoveStore
 from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, Command
 from member.commands.restarting import (
     REPLACING,
@@ -19,7 +20,7 @@ from member.commands.restarting import (
     store_label,
 )
 from member.context import ReconcileContext
-from member.evidence import delete_store, no_store, pods_live, store_gone
+from member.evidence import no_store, pods_live, store_gone
 from member.naming import ordinal_of
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.stores import evictions
@@ -28,10 +29,10 @@ from member.stores.reports import is_up, not_up, own_stores
 from member.stores.room import shortage
 
 
-def act(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+async def act(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     if is_cancelled(ctx, pod, command):
-        return cancel(ctx, pod)
+        return await cancel(ctx, pod)
     name = pod.metadata.name
     if busy := component_busy(ctx, name, "pd"):
         return busy
@@ -42,11 +43,13 @@ def act(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -
         return Failed("StoreUnknown", f"PD does not report exactly one store for pod {name}")
     if own:
         waiting = _may_leave(kind, ctx, pd, own[0], stores, pod=name)
-        return waiting or _take_offline(ctx, pd, pod, command, own[0])
-    return _without_store(kind, ctx, pd, pod, command)
+        return waiting or await _take_offline(ctx, pd, pod, command, own[0])
+    return await _without_store(kind, ctx, pd, pod, command)
 
 
-def _without_store(kind: StoreKind, ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command) -> Outcome:
+async def _without_store(
+    kind: StoreKind, ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command
+) -> Outcome:
     """The remaining steps after the store of a pod has left PD."""
     name = pod.metadata.name
     label = store_label(ctx, pod)
@@ -57,8 +60,8 @@ def _without_store(kind: StoreKind, ctx: ReconcileContext, pd: PDClient, pod: Ob
     if gone is None:
         return Waiting(REPLACING, f"waiting until store {label} of pod {name} is Tombstone", RETRY_DRAINING)
     if kind.leaders and int(label) in pd.evicting_stores():
-        evictions.end(ctx, pd, int(label))
-    return restart_without_volumes(ctx, pod, command, gone)
+        await evictions.end(ctx, pd, int(label))
+    return await restart_without_volumes(ctx, pod, command, gone)
 
 
 def _may_leave(
@@ -99,15 +102,17 @@ def _missed(kind: StoreKind, pd: PDClient, store: Store, others: Sequence[Store]
     return None
 
 
-def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: LiveStore) -> Outcome:
+async def _take_offline(
+    ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: LiveStore
+) -> Outcome:
     if is_withdrawn(command):
-        return cancel(ctx, pod)
-    begun = begin(ctx, pod, command)
+        return await cancel(ctx, pod)
+    begun = await begin(ctx, pod, command)
     if isinstance(begun, Waiting):
         return begun
     name = pod.metadata.name
     try:
-        delete_store(pd, store, begun)
+        await RemoveStore(pd, store, begun)
     except Conflict as error:
         return Refused("TooFewStores", f"PD refused to remove store {store.id} of pod {name}: {error}", RETRY_BUSY)
     return Waiting(

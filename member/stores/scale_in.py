@@ -11,8 +11,9 @@ from apis.times import stamp
 from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
 from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDReads, Store
 from member import api_clients
+from member.actions import KeepStore, RemoveStore
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_store, no_store, not_serving, pods_live, spec_or_wait, store_gone
+from member.evidence import Evidence, no_store, not_serving, pods_live, spec_or_wait, store_gone
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
@@ -122,7 +123,7 @@ def next_step(
     return TakeOffline() if leaders_gone or store.state_name == DOWN else Evict()
 
 
-def _drain(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | Refused:
+async def _drain(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx = removal.ctx
     if not predicates.is_synced(ctx.tc, kind.name):
         return _unknown(ctx, kind)
@@ -133,10 +134,12 @@ def _drain(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | Refused
         return Waiting(
             "StoresUnknown", f"PD does not report exactly one store for pod {removal.name}: {ids}", _soon(ctx, kind)
         )
-    return _drain_store(kind, removal, own[0], stores) if own else _without_store(kind, removal)
+    return await _drain_store(kind, removal, own[0], stores) if own else await _without_store(kind, removal)
 
 
-def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores: Sequence[Store]) -> Waiting | Refused:
+async def _drain_store(
+    kind: StoreKind, removal: PodRemoval, store: LiveStore, stores: Sequence[Store]
+) -> Waiting | Refused:
     ctx, name, answers = removal.ctx, removal.name, api_clients.pd_answers(removal.ctx)
     leaders = _leaders(ctx, kind, name, store)
     is_evicted = leaders != 0 and store.id in answers.evicting_stores()
@@ -158,25 +161,25 @@ def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores:
         case Wait(what):
             if store.state_name == OFFLINE and not removal.begun:
                 # v1.6 records it only for TiKV, and on pods that may have been recreated since
-                removal.note(store.id)
+                await removal.note(store.id)
             return Waiting("ScalingIn", what, _soon(ctx, kind))
         case Keep(why):
-            _take_back(kind, removal, store.id)
+            await _take_back(kind, removal, store.id)
             return Waiting("ScalingIn", why, _soon(ctx, kind))
         case Refuse(why):
-            _take_back(kind, removal, store.id)
+            await _take_back(kind, removal, store.id)
             return Refused("FailedScaleIn", why, _ASK_AGAIN)
         case Evict():
             if not is_evicted and isinstance(unconfirmed := spec_or_wait(ctx, _soon(ctx, kind)), Waiting):
                 return unconfirmed
-            removal.note(store.id)
+            await removal.note(store.id)
             if not is_evicted:
-                evictions.begin(ctx, api_clients.pd(ctx), store.id)
+                await evictions.begin(ctx, api_clients.pd(ctx), store.id)
             left = "an unknown number" if leaders is None else leaders
             what = f"evicting leaders from pod {name} (store {store.id}): {left} left"
             return Waiting("ScalingIn", what, _soon(ctx, kind) if is_evicted else poll_interval(0.0))
         case TakeOffline():
-            return _others_restarting(kind, removal, stores, store) or _take_offline(kind, removal, store, step)
+            return _others_restarting(kind, removal, stores, store) or await _take_offline(kind, removal, store, step)
 
 
 def _others_restarting(kind: StoreKind, removal: PodRemoval, stores: Sequence[Store], store: Store) -> Waiting | None:
@@ -190,7 +193,7 @@ def _others_restarting(kind: StoreKind, removal: PodRemoval, stores: Sequence[St
     return Waiting("ScalingIn", f"{what} of pod {removal.name}", _soon(ctx, kind))
 
 
-def _take_offline(
+async def _take_offline(
     kind: StoreKind, removal: PodRemoval, store: LiveStore, step: Callable[[Store, Sequence[Store]], Step]
 ) -> Waiting | Refused:
     """Remove a store from PD, if `step` still says so for the stores that PD lists at that moment."""
@@ -198,14 +201,14 @@ def _take_offline(
     wanted = spec_or_wait(ctx, _soon(ctx, kind))
     if isinstance(wanted, Waiting):
         return wanted
-    removal.note(store.id)
+    await removal.note(store.id)
 
     def may_go(listed: Sequence[Store]) -> bool:
         now = next((each for each in listed if each.id == store.id), None)
         return now is None or isinstance(step(now, listed), TakeOffline)
 
     try:
-        is_going = delete_store(api_clients.pd(ctx), store, wanted, may_go)
+        is_going = await RemoveStore(api_clients.pd(ctx), store, wanted, may_go)
     except Conflict as error:
         return Refused(
             "FailedScaleIn", f"PD refused to remove store {store.id} of pod {removal.name}: {error}", _ASK_AGAIN
@@ -217,22 +220,21 @@ def _take_offline(
     return Waiting("ScalingIn", what, min(_soon(ctx, kind), _FIRST_LOOK))
 
 
-def _without_store(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
+async def _without_store(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     """The remaining steps for a pod whose store is Tombstone, or that never had a store."""
     ctx, known = removal.ctx, removal.store_id
     if known is None:
-        return _unregistered(kind, removal)
+        return await _unregistered(kind, removal)
     if not kind.leaders or known not in api_clients.pd_answers(ctx).evicting_stores():
         return _gone(kind, removal)
     if not _is_tombstone(ctx, known):
         gone = _gone(kind, removal)
         if isinstance(gone, Evidence):
-            evictions.end(ctx, api_clients.pd(ctx), known)
+            await evictions.end(ctx, api_clients.pd(ctx), known)
         return gone
     # a Tombstone leads no regions, so ending the eviction need not wait for the evidence
-    ending = partial(evictions.end_of_tombstone, ctx, api_clients.pd(ctx), known)
-    gone, _ = both(ctx.deps.dataplane.side_by_side, partial(_gone, kind, removal), ending)
-    return gone
+    await evictions.end_of_tombstone(ctx, api_clients.pd(ctx), known)
+    return _gone(kind, removal)
 
 
 def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
@@ -258,11 +260,11 @@ def _is_tombstone(ctx: ReconcileContext, store_id: int) -> bool:
     return any(each.id == store_id and each.state_name == TOMBSTONE for each in listed)
 
 
-def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
+async def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     """The wait for a running pod to register a store (F12). A pod that has not started registers none."""
     ctx = removal.ctx
     if removal.pod is not None and removal.pod.decode_as(Pod).has_started(kind.name):
-        removal.note()
+        await removal.note()
         left = _REGISTRATION - without_store(ctx, removal.pod)
         if left > 0:
             what = (
@@ -272,7 +274,7 @@ def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     return _gone(kind, removal)
 
 
-def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | None:
+async def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a store that was about to leave, unless it is Tombstone: then its data cannot serve again (F36)."""
     ctx = removal.ctx
     if not predicates.is_synced(ctx.tc, kind.name):
@@ -285,18 +287,18 @@ def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | None:
         return _gone(kind, removal)
     for store in kept:
         if store.state_name == OFFLINE:
-            pd.restore_store(store)
-        _take_back(kind, removal, store.id)
+            await KeepStore(pd, store)
+        await _take_back(kind, removal, store.id)
     return None
 
 
-def _take_back(kind: StoreKind, removal: PodRemoval, store_id: int) -> None:
+async def _take_back(kind: StoreKind, removal: PodRemoval, store_id: int) -> None:
     """Revert the preparations for the removal of a store, if there were any."""
     if not removal.begun:
         return
     if kind.leaders:
-        evictions.end(removal.ctx, api_clients.pd(removal.ctx), store_id)
-    removal.clear()
+        await evictions.end(removal.ctx, api_clients.pd(removal.ctx), store_id)
+    await removal.clear()
 
 
 def _stores(pd: PDReads) -> tuple[LiveStore, ...]:

@@ -35,24 +35,24 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     return "" if capture and capture.ready else "is a capture that is up"
 
 
-def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
-    return hand_over(Departure(ctx, pod, _RESTART, others_stay=desired_replicas(ctx.tc, "ticdc") > 1))
+async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
+    return await hand_over(Departure(ctx, pod, _RESTART, others_stay=desired_replicas(ctx.tc, "ticdc") > 1))
 
 
-def _resume(ctx: ReconcileContext, selected: str) -> None:
+async def _resume(ctx: ReconcileContext, selected: str) -> None:
     for pod in pods_of(ctx, "ticdc"):
         if pod.metadata.name != selected:
             forget(ctx, pod, _RESTART)
 
 
-def _drain(removal: PodRemoval) -> Evidence | NotDone:
-    left = stateless.SCALING.in_.drain(removal)
+async def _drain(removal: PodRemoval) -> Evidence | NotDone:
+    left = await stateless.SCALING.in_.drain(removal)
     pod = removal.pod
     # a pod that is not Ready is no capture, and has nothing to hand over
     if not isinstance(left, Evidence) or pod is None or not pod.decode_as(Pod).is_ready:
         return left
     others_stay = desired_replicas(removal.ctx.tc, "ticdc") > 0
-    return hand_over(Departure(removal.ctx, pod, _REMOVAL, others_stay)) or left
+    return await hand_over(Departure(removal.ctx, pod, _REMOVAL, others_stay)) or left
 
 
 ROLLING = Rolling(unmet_condition=_unmet_condition, prepare=_prepare, resume=_resume)

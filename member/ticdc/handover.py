@@ -14,8 +14,10 @@ from apis.images import NEWEST, order
 from apis.times import stamp
 from dataplane.errors import DataPlaneError
 from dataplane.ticdc import Capture, CaptureStatus
+from kube.actions import Emit
 from kube.events import WARNING
 from kube.objects import Object
+from member.actions import MoveTables, ResignOwner
 from member.context import ReconcileContext
 from member.naming import address_book, pod_name
 from member.outcome import Waiting, poll_interval
@@ -54,7 +56,7 @@ class Departure:
         return component(self.ctx.tc, "ticdc").version
 
 
-def hand_over(going: Departure) -> Waiting | None:
+async def hand_over(going: Departure) -> Waiting | None:
     """Move ownership and tables away, one step per reconcile; None if nothing is left, or after the timeout.
 
     Raises LeaseExpired.
@@ -64,10 +66,10 @@ def hand_over(going: Departure) -> Waiting | None:
     elapsed = ctx.memory.stopwatches.look(going.for_what, going.pod.metadata.uid, ctx.deps.clock)
     if elapsed.seconds >= limit:
         what = f"capture of pod {going.name} has not given up its tables after {limit:.0f} s; the pod goes anyway"
-        ctx.deps.recorder.event(ctx.owner, WARNING, "GracefulShutdownTimeout", what)
+        await Emit(ctx.owner, WARNING, "GracefulShutdownTimeout", what)
         return None
     try:
-        what = _step(going)
+        what = await _step(going)
     except DataPlaneError as error:
         what = f"cannot hand over what pod {going.name} does: {error}"
     until = stamp(elapsed.since + timedelta(seconds=limit))
@@ -90,7 +92,7 @@ def can_hand_over(running: str, wanted: str) -> bool:
     return old >= _FIRST and new[0] < old[0] + _APART
 
 
-def _step(going: Departure) -> str:
+async def _step(going: Departure) -> str:
     """Take the next step; returns what the handover waits for, empty if it is complete.
 
     Raises DataPlaneError, LeaseExpired.
@@ -106,9 +108,9 @@ def _step(going: Departure) -> str:
     if owner is None or len(captures) == 1:
         return ""
     if owner.id == status.id:
-        asked = own.resign_owner()
+        asked = await ResignOwner(own)
         return f"waiting until another capture than that of pod {going.name} is the owner" if asked else ""
-    if left := own.drain(status.id):
+    if left := await MoveTables(own, status.id):
         return f"moving {left} tables away from pod {going.name}"
     return _ill(going.ctx, owner)
 

@@ -19,7 +19,7 @@ from member.outcome import Done, Outcome, Waiting
 from member.tidb.failover import ignored_pods
 
 
-def graceful_shutdown(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+async def graceful_shutdown(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """Restart the pod for `tidb-graceful-shutdown`: with `delete-pod` the server closes its connections first.
 
     Waits while TiDB, or a component that is upgraded before it, is upgraded or scaled. Raises ApiError, TransportError,
@@ -32,16 +32,16 @@ def graceful_shutdown(ctx: ReconcileContext, pod: Object, command: Command) -> O
             name = pod.metadata.name
             what = f"waiting until {component} is neither being upgraded nor scaled before restarting pod {name}"
             return Waiting("ComponentBusy", what, RETRY_BUSY)
-    return restart(ctx, pod, command, ignored_pods(ctx), "the server closes its connections gracefully")
+    return await restart(ctx, pod, command, ignored_pods(ctx), "the server closes its connections gracefully")
 
 
-def replace_volume(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+async def replace_volume(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """Take one step of `replace-volume`: the pod gets new volumes, one server at a time.
 
     Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
     """
     if is_cancelled(ctx, pod, command):
-        return cancel(ctx, pod)
+        return await cancel(ctx, pod)
     name = pod.metadata.name
     if busy := _busy(ctx, name):
         return busy
@@ -50,7 +50,7 @@ def replace_volume(ctx: ReconcileContext, pod: Object, command: Command) -> Outc
     wanted = spec_or_wait(ctx, RETRY_SOON)
     if isinstance(wanted, Waiting):
         return wanted
-    return restart_without_volumes(ctx, pod, command, wanted)
+    return await restart_without_volumes(ctx, pod, command, wanted)
 
 
 def _busy(ctx: ReconcileContext, pod: str) -> Waiting | None:

@@ -1,8 +1,11 @@
 """TiDB: starts when a TiKV store is Up (lifecycle.md 6.7)."""
 
+from collections.abc import Mapping
+
 from apis import predicates
 from apis.pod_commands import REPLACE_VOLUME, TIDB_GRACEFUL_SHUTDOWN
 from member import api_clients
+from member.actions import SetServerLabels
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
 from member.naming import tidb_server_secret
@@ -12,7 +15,7 @@ from member.tidb import commands, desired, failover, password, rolling
 from member.tidb.status import observe
 
 
-def _gate(ctx: ReconcileContext) -> Waiting | None:
+async def _gate(ctx: ReconcileContext) -> Waiting | None:
     if ctx.tc.spec.recovery_mode:
         return Waiting("WaitingForRestore", "recovery mode: TiDB is not started until spec.recoveryMode is false")
     return _missing_pump(ctx) or _missing_certificate(ctx)
@@ -50,6 +53,10 @@ def _serving(ctx: ReconcileContext) -> Outcome:
     return Waiting("TiDBUnhealthy", f"waiting for {ill or 'all servers'} to be healthy", next_poll(ctx, "tidb"))
 
 
+def _locate(ctx: ReconcileContext, pod: str, labels: Mapping[str, str]) -> SetServerLabels:
+    return SetServerLabels(api_clients.tidb(ctx, pod), labels)
+
+
 TIDB = Workload(
     name="tidb",
     observe=observe,
@@ -60,7 +67,7 @@ TIDB = Workload(
     serving=_serving,
     rolling=rolling.ROLLING,
     failover=failover.failover,
-    locate=lambda ctx, pod, labels: api_clients.tidb(ctx, pod).set_labels(labels),
+    locate=_locate,
     housekeeping=password.act,
     commands={REPLACE_VOLUME: commands.replace_volume, TIDB_GRACEFUL_SHUTDOWN: commands.graceful_shutdown},
 )

@@ -28,12 +28,12 @@ from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Waiting
 
 
-def failover(ctx: ReconcileContext) -> Outcome:
+async def failover(ctx: ReconcileContext) -> Outcome:
     """Replace lost servers. Raises ApiError, TransportError, OwnerGone."""
     tidb = ctx.status.tidb
-    if clear_requested(ctx, "tidb", bool(tidb.failure_members)):
+    if await clear_requested(ctx, "tidb", bool(tidb.failure_members)):
         tidb.failure_members = {}
-    _drop_recovered(ctx)
+    await _drop_recovered(ctx)
     spec, period = ctx.tc.spec.tidb, ctx.settings.failover.tidb_period
     recorded = {record.pod_name for record in tidb.failure_members.values()}
     lost = [each for each in failing(ctx, "tidb", _ill(ctx)) if each.pod not in recorded]
@@ -43,7 +43,7 @@ def failover(ctx: ReconcileContext) -> Outcome:
     if not most or is_cut_off(ctx, "tidb"):
         return Done()
     if new := to_record(lost, len(recorded), most, period):
-        return well_unseen(ctx, "tidb", [new[0].pod]) or _record(ctx, new[0])
+        return well_unseen(ctx, "tidb", [new[0].pod]) or await _record(ctx, new[0])
     if over := to_record(lost, 0, len(lost), period):
         return limit_reached(ctx, "tidb", len(recorded), over[0])
     return still_waiting(ctx, "tidb", "TiDBMemberUnhealthy", lost, period)
@@ -68,13 +68,13 @@ def _ill(ctx: ReconcileContext) -> dict[str, str]:
     return {name: name for name, member in members.items() if not member.health and name in wanted}
 
 
-def _record(ctx: ReconcileContext, lost: Failing) -> Waiting:
+async def _record(ctx: ReconcileContext, lost: Failing) -> Waiting:
     """Record one lost server; called at most once per reconcile."""
     now = stamp(ctx.deps.clock.wall())
     record = TiDBFailureMember(pod_name=lost.pod, created_at=now)
     ctx.status.tidb.failure_members = ctx.status.tidb.failure_members | {lost.key: record}
     what = f"pod {lost.pod} has not answered since {stamp(lost.since)}; replacing it"
-    record_event(ctx, UNHEALTHY, what)
+    await record_event(ctx, UNHEALTHY, what)
     return Waiting("TiDBFailover", f"pod {lost.pod} is lost; starting another pod in its place")
 
 
@@ -88,13 +88,13 @@ def _serving_instead(ctx: ReconcileContext) -> Outcome:
     )
 
 
-def _drop_recovered(ctx: ReconcileContext) -> None:
+async def _drop_recovered(ctx: ReconcileContext) -> None:
     """Drop the records of servers that have recovered, or that the spec no longer wants (9.4, F33)."""
     tidb, wanted = ctx.status.tidb, set(desired_pods(ctx, "tidb"))
     well = {name for name, member in tidb.members.items() if member.health}
     recovered = [key for key, record in tidb.failure_members.items() if record.pod_name in well]
     if recovered:
-        record_event(ctx, RECOVERY, f"{', '.join(recovered)} recovered", is_warning=False)
+        await record_event(ctx, RECOVERY, f"{', '.join(recovered)} recovered", is_warning=False)
     tidb.failure_members = {
         key: record
         for key, record in tidb.failure_members.items()

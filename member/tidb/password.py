@@ -8,10 +8,12 @@ import base64
 
 from dataplane.errors import DataPlaneError
 from dataplane.sql import AccessDenied
+from kube.actions import Emit
 from kube.events import NORMAL
 from kube.objects import Json, secret_data
 from kube.resources import SECRETS
 from member import api_clients, labels
+from member.actions import SetRootPassword
 from member.apply.writes import create_or_find
 from member.context import Held, ReconcileContext
 from member.outcome import Outcome, Refused, Waiting
@@ -25,7 +27,7 @@ _SYMBOLS = "~!@#$%^&*()_+-={}|[]:<>?,./"
 """Without quotes and backslash."""
 
 
-def act(ctx: ReconcileContext) -> Outcome | None:
+async def act(ctx: ReconcileContext) -> Outcome | None:
     """Set root's password once a server serves, if the spec wants it and it has not been set.
 
     Raises OwnerGone, ApiError, TransportError.
@@ -38,27 +40,27 @@ def act(ctx: ReconcileContext) -> Outcome | None:
     if not serving:
         # the component already waits for a server
         return None
-    password = _password(ctx)
+    password = await _password(ctx)
     if isinstance(password, Refused):
         return password
     try:
-        api_clients.root(ctx, serving).set_password(password)
+        await SetRootPassword(api_clients.root(ctx, serving), password)
     except AccessDenied:
         what = f"root has a password already; it is that of Secret {_name(ctx)} unless somebody else has set it"
-        ctx.deps.recorder.event(ctx.owner, NORMAL, "PasswordExists", what)
+        await Emit(ctx.owner, NORMAL, "PasswordExists", what)
     except DataPlaneError as error:
         return Waiting("PasswordNotSet", f"root has no password yet: {error}", next_poll(ctx, "tidb"))
     status.password_initialized = True
     return None
 
 
-def _password(ctx: ReconcileContext) -> str | Refused:
+async def _password(ctx: ReconcileContext) -> str | Refused:
     """The password in the Secret, which is created if it does not exist."""
     name = _name(ctx)
     there = ctx.secret(name)
     if there is None:
         password = new_password(ctx.deps.passwords)
-        if create_or_find(ctx, SECRETS, _secret(ctx, password)) is None:
+        if await create_or_find(ctx, SECRETS, _secret(ctx, password)) is None:
             return password
         there = ctx.deps.client.get(SECRETS, name, ctx.namespace)
     try:

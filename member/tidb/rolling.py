@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from apis.images import NEWEST, order, version_of
 from apis.times import stamp
 from dataplane.tidb import TiDBClient
+from kube.actions import Annotate
 from kube.objects import Json, Object, is_observed
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
+from member.actions import PauseDDL, ResumeDDL
 from member.context import ReconcileContext
 from member.evidence import Spared, spared
 from member.labels import CONTROLLER_REVISION_HASH
@@ -47,7 +49,7 @@ def can_pause(source: str, target: str) -> bool:
     return within_lts or ((from_lts or old >= _FIRST) and new >= _FIRST)
 
 
-def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
+async def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
     """Pause DDL before a server restarts with another version. Raises DataPlaneError, ApiError, TransportError.
 
     Runs after the write of the template: if the API server rejects the template, DDL would be paused without effect.
@@ -68,14 +70,14 @@ def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
         # without a serving server no DDL runs, and none must wait for its repair (F11)
         return None
     if marks and not is_this:
-        _end(ctx, server)
+        await _end(ctx, server)
         return Waiting("ResumingDDL", "another upgrade has begun; resuming DDL before pausing it again")
     if labels.SMOOTH_UPGRADE_STARTED_AT in marks or not can_pause(source, target):
         return None
     # includes what the cache already shows: the write fails if the cache is outdated
-    _write(ctx, wanted)
-    server.start_upgrade()
-    _write(ctx, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(ctx.deps.clock.wall())})
+    await _write(ctx, wanted)
+    await PauseDDL(server)
+    await _write(ctx, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(ctx.deps.clock.wall())})
     return None
 
 
@@ -84,7 +86,7 @@ def _image_of(pod: Object) -> str:
     return next((each["image"] for each in pod.decode()["spec"]["containers"] if each["name"] == "tidb"), "")
 
 
-def finish(ctx: ReconcileContext) -> Waiting | None:
+async def finish(ctx: ReconcileContext) -> Waiting | None:
     """Resume DDL when all servers run the newest template and are healthy (I39). Raises the same errors as `begin`.
 
     Lost servers with substitutes do not delay it (F13). If no server is wanted, no DDL runs; it resumes with the first
@@ -98,7 +100,7 @@ def finish(ctx: ReconcileContext) -> Waiting | None:
         what = "DDL is paused until all servers are upgraded and healthy"
         waits_for = f"; waiting for {', '.join(awaited)}" if awaited else ""
         return Waiting("DDLPaused", f"{what}{waits_for}", next_poll(ctx, "tidb"))
-    _end(ctx, server)
+    await _end(ctx, server)
     return None
 
 
@@ -115,9 +117,9 @@ def _awaited(ctx: ReconcileContext, live: Json) -> list[str]:
     return sorted({*wanted, *revisions} - lost - (healthy & upgraded))
 
 
-def _end(ctx: ReconcileContext, server: TiDBClient) -> None:
-    server.finish_upgrade()
-    _write(ctx, {})
+async def _end(ctx: ReconcileContext, server: TiDBClient) -> None:
+    await ResumeDDL(server)
+    await _write(ctx, {})
 
 
 def _server(ctx: ReconcileContext) -> TiDBClient | None:
@@ -133,11 +135,11 @@ def _marks(ctx: ReconcileContext) -> Mapping[str, str]:
     return ctx.memory.ddl_marks
 
 
-def _write(ctx: ReconcileContext, marks: Mapping[str, str]) -> None:
+async def _write(ctx: ReconcileContext, marks: Mapping[str, str]) -> None:
     """Replace the operator's annotations on the TidbCluster by these, without touching the spec (I30)."""
     there = ctx.owner.metadata.annotations
     annotations = {key: marks.get(key) for key in _ANNOTATIONS if key in marks or key in there}
-    ctx.owner = ctx.deps.applier.annotate(TIDB_CLUSTERS, ctx.owner, annotations)
+    ctx.owner = await Annotate(TIDB_CLUSTERS, ctx.owner, annotations)
     ctx.memory.ddl_marks = marks
 
 
@@ -146,9 +148,9 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     return "" if member and member.health else "serves"
 
 
-def _spare(ctx: ReconcileContext, name: str) -> Spared | NotDone:
+async def _spare(ctx: ReconcileContext, name: str) -> Spared | NotDone:
     pod = next((each for each in pods_of(ctx, "tidb") if each.metadata.name == name), None)
-    begun = begin(ctx, pod) if pod else None
+    begun = await begin(ctx, pod) if pod else None
     return begun or spared(name, "it is not Ready, so no Service leads to it")
 
 

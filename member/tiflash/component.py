@@ -9,6 +9,7 @@ from dataplane.errors import DataPlaneError
 from dataplane.pd import OFFLINE
 from kube.objects import Json
 from member import api_clients
+from member.actions import EnablePlacementRules
 from member.context import Held, ReconcileContext
 from member.labels import TIKV_VOLUMES_READY
 from member.lifecycle import pod_removal
@@ -33,8 +34,8 @@ _LOOKED_AT_AGAIN = 60.0
 """Seconds until PD is asked again if it uses placement rules."""
 
 
-def _gate(ctx: ReconcileContext) -> Waiting | None:
-    return _recovering(ctx) or _placement_rules(ctx)
+async def _gate(ctx: ReconcileContext) -> Waiting | None:
+    return _recovering(ctx) or await _placement_rules(ctx)
 
 
 def _recovering(ctx: ReconcileContext) -> Waiting | None:
@@ -54,7 +55,7 @@ def _recovering(ctx: ReconcileContext) -> Waiting | None:
     return Waiting("WaitingForVolumes", what, next_poll(ctx, "tiflash"))
 
 
-def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
+async def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
     """Enable placement rules in PD, which otherwise rejects TiFlash's stores. A silent PD stops no running pod."""
     if ctx.held is not Held.NO:
         # change nothing for an invalid spec
@@ -64,7 +65,7 @@ def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
     try:
         pd = api_clients.pd(ctx)
         if pd.config().enable_placement_rules is False:
-            pd.enable_placement_rules()
+            await EnablePlacementRules(pd)
     except DataPlaneError as error:
         ctx.memory.stopwatches.forget("placement rules", "tiflash")
         log.debug("could not make PD place replicas by rules", error=str(error))
@@ -74,7 +75,7 @@ def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
     return None
 
 
-def _note_leaving(ctx: ReconcileContext) -> None:
+async def _note_leaving(ctx: ReconcileContext) -> None:
     """Mark the pods of a scale-in that v1.6 began, so that the user can cancel it (8.6). Raises ApiError.
 
     v1.6 marks only pods of TiKV. For TiFlash, its phase shows a scale-in until the first reconcile writes the status.
@@ -91,7 +92,7 @@ def _note_leaving(ctx: ReconcileContext) -> None:
             # a scale-in removes the highest ordinals first, so a store below this one was removed for another reason
             return
         if not pod_removal.cached(ctx, KIND.name, body, ordinal).begun:
-            pod_removal.live(ctx, KIND.name, body, ordinal).note(int(store_id))
+            await pod_removal.live(ctx, KIND.name, body, ordinal).note(int(store_id))
 
 
 def _phase(ctx: ReconcileContext) -> str:

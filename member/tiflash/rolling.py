@@ -7,7 +7,8 @@ from dataplane.tiflash import RUNNING
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
-from member.lifecycle.rolling import Rolling
+from member.evidence import Spared
+from member.lifecycle.rolling import Rolling, Silence
 from member.outcome import NotDone
 from member.stores.failover import ignored_pods
 from member.stores.reports import store_of
@@ -36,7 +37,7 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     return "" if status == RUNNING else f"has a store that is {RUNNING} (it is {status})"
 
 
-def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
+async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     name = pod.metadata.name
     store = store_of(ctx, KIND, name)
     if store is None:
@@ -45,10 +46,14 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     return others_not_up(ctx, KIND, stores, own) or others_away(ctx, KIND, stores, own)
 
 
+async def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
+    return spare_unready(ctx, KIND, pod)
+
+
 ROLLING = Rolling(
     lambda ctx: stores_unknown(ctx, KIND),
     _unmet_condition,
     _prepare,
     lambda ctx: ignored_pods(ctx, KIND),
-    spare=lambda ctx, pod: spare_unready(ctx, KIND, pod),
+    spare=_spare,
 )

@@ -40,11 +40,11 @@ def is_one(command: Command) -> bool:
     return command.key in _COMMANDS
 
 
-def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+async def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """Take one step of an eviction. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     name = pod.metadata.name
     if seconds_left(pod, command, ctx.deps.clock.wall()) == 0:
-        withdraw(ctx, pod, (*_COMMANDS, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME))
+        await withdraw(pod, (*_COMMANDS, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME))
         return Done(
             f"annotation {command.key} of pod {name} has expired, or its expiration time is invalid",
             "EvictLeaderExpired",
@@ -66,11 +66,11 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
             "StoresNotUp", f"waiting for all stores to be Up before evicting leaders from pod {name}: {ill}", RETRY_BUSY
         )
     if not any(other.id != store.id and not other.is_tiflash for other in stores):
-        return _alone(ctx, pod, command, store)
-    return _record_eviction(ctx, pod, command, store) or _evict(ctx, pd, pod, command, store)
+        return await _alone(ctx, pod, command, store)
+    return _record_eviction(ctx, pod, command, store) or await _evict(ctx, pd, pod, command, store)
 
 
-def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
+async def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
     """Let leaders return to a pod without a command, or remove the entry of a pod that is gone.
 
     A restarting pod keeps its scheduler until it is Ready. Raises the same errors as `act`.
@@ -97,7 +97,7 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
             return Waiting(EVICTING, what, RETRY_DRAINING)
         for store_id in sorted({store.id for store in own} & pd.evicting_stores()):
             # a scheduler outlives its store
-            evictions.end(ctx, pd, store_id)
+            await evictions.end(ctx, pd, store_id)
     entries = ctx.status.tikv.evict_leader
     ctx.status.tikv.evict_leader = {key: value for key, value in entries.items() if key != name}
     return Done(f"ended the leader eviction of pod {name}" if pod else f"pod {name} no longer exists", ENDED)
@@ -116,10 +116,10 @@ def _record_eviction(ctx: ReconcileContext, pod: Object, command: Command, store
     return Waiting(EVICTING, f"evicting leaders from pod {name} (store {store.id})", RETRY_SOON)
 
 
-def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
+async def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
     name = pod.metadata.name
     if store.id not in pd.evicting_stores():
-        evictions.begin(ctx, pd, store.id)
+        await evictions.begin(ctx, pd, store.id)
     if command.value == NONE:
         return Done(f"leaders are kept away from pod {name} (store {store.id})", EVICTING)
     left = api_clients.tikv(ctx, name).leader_count()
@@ -128,13 +128,13 @@ def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, s
     if ill := away(ctx, KIND, pd.stores(), store.id):
         what = f"waiting for all stores to be Up before restarting pod {name}: {ill}"
         return Waiting("StoresNotUp", what, RETRY_BUSY)
-    return restart(ctx, pod, command, ignored_pods(ctx, KIND), f"store {store.id} leads no regions")
+    return await restart(ctx, pod, command, ignored_pods(ctx, KIND), f"store {store.id} leads no regions")
 
 
-def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
+async def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
     """The outcome without another store: its leaders cannot move (F19)."""
     if command.value == DELETE_POD:
-        return restart(
+        return await restart(
             ctx,
             pod,
             command,

@@ -19,7 +19,7 @@ from member.tikv import commands, desired, rolling
 from member.tikv.kind import KIND
 
 
-def _gate(ctx: ReconcileContext) -> Waiting | None:
+async def _gate(ctx: ReconcileContext) -> Waiting | None:
     if ctx.tc.spec.recovery_mode and TIKV_VOLUMES_READY not in ctx.tc.metadata.annotations:
         return Waiting(
             "WaitingForVolumes", f"recovery mode: waiting for the restore to set the annotation {TIKV_VOLUMES_READY}"

@@ -19,10 +19,12 @@ from apis.shared import TiKVStore
 from apis.times import parse_time, stamp
 from dataplane.errors import DataPlaneError
 from dataplane.pd import PDClient
+from kube.actions import Apply, Emit
 from kube.events import NORMAL, WARNING
 from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
+from member.actions import EndEviction
 from member.context import ReconcileContext
 from member.lifecycle.pod_availability import is_available
 from member.lifecycle.roll_events import tell_restart
@@ -52,7 +54,7 @@ _COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
 """The commands for evictions by users and by the resizer: their schedulers are left alone (13)."""
 
 
-def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
+async def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
     """Move the leaders away, one step per reconcile; None if none is left, or after the timeout.
 
     Raises DataPlaneError, ApiError, TransportError.
@@ -67,15 +69,17 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
     if begun is not None and _elapsed(ctx, pod, begun).seconds >= limit:
         # check the timeout before any read that may fail (F18)
         what = f"{_sentence(pod, store, '')} after {limit:.0f} s; restarting the pod anyway"
-        ctx.deps.recorder.event(ctx.owner, WARNING, "EvictLeaderTimeout", what)
+        await Emit(ctx.owner, WARNING, "EvictLeaderTimeout", what)
         return None
     pd = api_clients.pd(ctx)
     if begun is None or int(store.id) not in pd.evicting_stores():
         begun = clock.wall().replace(microsecond=0)
-        _annotate(ctx, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
-        evictions.begin(ctx, pd, int(store.id))
+        await _annotate(pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
+        await evictions.begin(ctx, pd, int(store.id))
         name = pod.metadata.name
-        tell_restart(ctx, "tikv", name, f"evicting leaders from pod {name} (store {store.id}), then restarting it")
+        await tell_restart(
+            ctx, "tikv", name, f"evicting leaders from pod {name} (store {store.id}), then restarting it"
+        )
     elapsed = _elapsed(ctx, pod, begun)
     until, age = f", timeout at {stamp(elapsed.since + timedelta(seconds=limit))}", elapsed.seconds
     try:
@@ -92,16 +96,16 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
     return Waiting("EvictingLeaders", _sentence(pod, store, until), again)
 
 
-def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
+async def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
     """End the operator's evictions that are no longer needed: of every serving pod except `selected`.
 
     A pod keeps its scheduler until it has been Ready for long enough and its store is Up (F15, F20). Raises the same
     errors as `evict`.
     """
     others = [(pod, store) for pod, store in _without_leaders(ctx) if pod.metadata.name != selected]
-    waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := _end_of(ctx, pod, store))]
+    waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := await _end_of(ctx, pod, store))]
     unmarked = [(pod, store) for pod, store in others if not _is_marked(pod, store)]
-    _end_strays(ctx, {int(store.id): pod for pod, store in unmarked if not store.leader_count})
+    await _end_strays(ctx, {int(store.id): pod for pod, store in unmarked if not store.leader_count})
     return waits[0] if waits else None
 
 
@@ -138,7 +142,7 @@ def _is_marked(pod: Object, store: TiKVStore) -> bool:
     return store.leader_count_before_upgrade is not None or labels.EVICT_LEADER_BEGIN_TIME in pod.metadata.annotations
 
 
-def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> None:
+async def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> None:
     """Remove schedulers from stores that the operator has evicted, e.g. after a former leader's late request (F16).
 
     `suspects` are the pods of stores without leaders. PD is asked only if there are some while other stores have
@@ -163,9 +167,9 @@ def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> None:
     for store_id in sorted(evicting & suspects.keys()):
         pod = suspects[store_id]
         if store_id in ctx.memory.evicted_stores or _was_made_again(ctx, pod):
-            _end_stray(ctx, pd, store_id, pod.metadata.name)
+            await _end_stray(ctx, pd, store_id, pod.metadata.name)
         elif store_id not in ctx.memory.evicted_by_others:
-            _tell_of_others(ctx, store_id, pod.metadata.name)
+            await _tell_of_others(ctx, store_id, pod.metadata.name)
     ctx.memory.evicted_by_others.intersection_update(evicting)
 
 
@@ -178,20 +182,20 @@ def _was_made_again(ctx: ReconcileContext, pod: Object) -> bool:
     return any(since is not None and since < made for since in claimed)
 
 
-def _end_stray(ctx: ReconcileContext, pd: PDClient, store_id: int, pod: str) -> None:
+async def _end_stray(ctx: ReconcileContext, pd: PDClient, store_id: int, pod: str) -> None:
     with bound_contextvars(pod=pod, why="nothing requests it"):
-        pd.end_evict_leaders(store_id)
+        await EndEviction(pd, store_id)
     what = f"removed the evict-leader scheduler of store {store_id} (pod {pod}): nothing requests it"
-    ctx.deps.recorder.event(ctx.owner, NORMAL, "LeaderEvictionEnded", what)
+    await Emit(ctx.owner, NORMAL, "LeaderEvictionEnded", what)
 
 
-def _tell_of_others(ctx: ReconcileContext, store_id: int, pod: str) -> None:
+async def _tell_of_others(ctx: ReconcileContext, store_id: int, pod: str) -> None:
     """Emit one event, so that the user need not ask PD why a pod leads no regions."""
     ctx.memory.evicted_by_others.add(store_id)
     way_out = f"pd-ctl scheduler remove evict-leader-scheduler-{store_id}"
     why = "an evict-leader scheduler in PD, which the operator did not add, keeps its leaders away"
     what = f"store {store_id} (pod {pod}) leads no regions: {why}; to remove it, run {way_out}"
-    ctx.deps.recorder.event(ctx.owner, NORMAL, "LeadersEvictedByOthers", what)
+    await Emit(ctx.owner, NORMAL, "LeadersEvictedByOthers", what)
 
 
 def _elapsed(ctx: ReconcileContext, pod: Object, begun: datetime) -> Stopwatch:
@@ -199,24 +203,24 @@ def _elapsed(ctx: ReconcileContext, pod: Object, begun: datetime) -> Stopwatch:
     return ctx.memory.stopwatches.look("eviction", f"{pod.metadata.uid} {stamp(begun)}", ctx.deps.clock)
 
 
-def _end_of(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
+async def _end_of(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
     with bound_contextvars(pod=pod.metadata.name):
-        return _end(ctx, pod, store)
+        return await _end(ctx, pod, store)
 
 
-def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
+async def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
     """Let the leaders return, and remove the marks once enough of them have."""
     annotations, now = pod.metadata.annotations, ctx.deps.clock.wall()
     ended = parse_time(annotations.get(labels.TIKV_EVICT_LEADER_END_AT, ""))
     if ended is None or labels.EVICT_LEADER_BEGIN_TIME in annotations:
-        evictions.end(ctx, api_clients.pd(ctx), int(store.id))
+        await evictions.end(ctx, api_clients.pd(ctx), int(store.id))
         ended = now
     age = _elapsed(ctx, pod, ended).seconds
     if _leaders_returned(store) or age >= _return_timeout(ctx):
-        _annotate(ctx, pod, {})
+        await _annotate(pod, {})
         store.leader_count_before_upgrade = None
         return None
-    _annotate(ctx, pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
+    await _annotate(pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
     return Waiting(
         "LeadersComingBack", f"waiting until pod {pod.metadata.name} {missing_leaders(store)}", poll_interval(age)
     )
@@ -232,14 +236,14 @@ def _return_timeout(ctx: ReconcileContext) -> float:
     return duration.seconds((tikv and tikv.wait_leader_transfer_back_timeout) or "0s")
 
 
-def _annotate(ctx: ReconcileContext, pod: Object, marks: Mapping[str, str]) -> None:
+async def _annotate(pod: Object, marks: Mapping[str, str]) -> None:
     """Set these eviction marks on a pod, and remove all others."""
     ours = (labels.EVICT_LEADER_BEGIN_TIME, labels.TIKV_EVICT_LEADER_END_AT)
     meta = pod.metadata
     before = {key: value for key, value in meta.annotations.items() if key in ours}
     identity = {"name": meta.name, "namespace": meta.namespace}
     desired = {"apiVersion": "v1", "kind": "Pod", "metadata": identity | {"annotations": dict(marks)}}
-    ctx.deps.applier.apply(PODS, desired, pod, applied={"metadata": {"annotations": before}})
+    await Apply(PODS, desired, pod, applied={"metadata": {"annotations": before}})
 
 
 def _sentence(pod: Object, store: TiKVStore, end: str) -> str:

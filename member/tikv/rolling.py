@@ -4,8 +4,8 @@ from apis import predicates
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import spared
-from member.lifecycle.rolling import Rolling
+from member.evidence import Spared, spared
+from member.lifecycle.rolling import Rolling, Silence
 from member.outcome import NotDone, Waiting
 from member.stores.failover import ignored_pods
 from member.stores.reports import store_of
@@ -30,14 +30,14 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     return not_back(ctx, KIND, pod) or (missing_leaders(store) if store else "")
 
 
-def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
+async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     if _is_alone(ctx):
         return None
     store = store_of(ctx, KIND, pod.metadata.name)
     if store is None:
         return serving_unseen(ctx, KIND, pod.metadata.name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
-    if waiting := others_not_up(ctx, KIND, stores, own) or evict(ctx, pod, store):
+    if waiting := others_not_up(ctx, KIND, stores, own) or await evict(ctx, pod, store):
         return waiting
     return others_away(ctx, KIND, stores, own)
 
@@ -48,11 +48,15 @@ def _is_alone(ctx: ReconcileContext) -> bool:
     return len(tikv.stores) + len(tikv.peer_stores) < 2 and predicates.actual_replicas(ctx.tc, "tikv") < 2
 
 
+async def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
+    return spared(pod, "it is alone") if _is_alone(ctx) else spare_unready(ctx, KIND, pod)
+
+
 ROLLING = Rolling(
     _blocked,
     _unmet_condition,
     _prepare,
     lambda ctx: ignored_pods(ctx, KIND),
     resume=resume,
-    spare=lambda ctx, pod: spared(pod, "it is alone") if _is_alone(ctx) else spare_unready(ctx, KIND, pod),
+    spare=_spare,
 )

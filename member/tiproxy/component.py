@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from apis import predicates
 from kube.objects import Object
+from member.actions import SetServerLabels
 from member.context import ReconcileContext
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.workload import Workload
@@ -13,7 +14,7 @@ from member.tiproxy import desired
 from member.tiproxy.status import observe, proxies
 
 
-def _gate(ctx: ReconcileContext) -> Refused | None:
+async def _gate(ctx: ReconcileContext) -> Refused | None:
     if not ctx.tc.spec.across_k8s:
         return None
     what = "spec.tiproxy is set, but TiProxy cannot be part of a cluster across Kubernetes"
@@ -34,8 +35,8 @@ def _serving(ctx: ReconcileContext) -> Outcome:
     return Waiting("TiProxyUnhealthy", f"waiting for {ill or 'all proxies'} to be healthy", next_poll(ctx, "tiproxy"))
 
 
-def _locate(ctx: ReconcileContext, pod: str, labels: Mapping[str, str]) -> None:
-    proxies(ctx).client(pod).set_labels(labels)
+def _locate(ctx: ReconcileContext, pod: str, labels: Mapping[str, str]) -> SetServerLabels:
+    return SetServerLabels(proxies(ctx).client(pod), labels)
 
 
 ROLLING = Rolling(unmet_condition=_unmet_condition)

@@ -13,6 +13,7 @@ import msgspec
 from apis import predicates
 from apis.accessor import Component, workloads
 from apis.times import stamp
+from kube.actions import Apply
 from kube.errors import ApiError
 from kube.objects import Json, Object, digest
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
@@ -63,7 +64,7 @@ class Move:
     step: Step
 
 
-def act(ctx: ClusterContext) -> Outcome:
+async def act(ctx: ClusterContext) -> Outcome:
     """Bring the volumes of all components one step closer to their spec; an error in one does not stop the others.
 
     Raises OwnerGone, ApiError, TransportError.
@@ -76,7 +77,7 @@ def act(ctx: ClusterContext) -> Outcome:
         if spec.name in ctx.removed or not (has_storage(spec.spec) or has_storage_claims(spec.spec)):
             continue
         try:
-            outcomes.append(_change(ctx, spec))
+            outcomes.append(await _change(ctx, spec))
         except ApiError as error:
             errors.append(error)
     if errors:
@@ -91,7 +92,7 @@ def _most_telling(outcomes: Sequence[Outcome]) -> Outcome:
     return Done()
 
 
-def _change(ctx: ClusterContext, spec: Component) -> Outcome:
+async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     live = ctx.stateful_set(spec.name)
     if live is None or live.metadata.deletion_timestamp or predicates.in_phase(ctx.tc, spec.name, "Suspend"):
         return Done()
@@ -108,17 +109,17 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     if stale and refused is None:
         refused = _without_class(ctx, spec, moves)
     for move in moves if refused is None else ():
-        _carry_out(ctx, move)
-    classes = refused or change_classes(ctx, _classes(ctx, spec, seen))
+        await _carry_out(ctx, move)
+    classes = refused or await change_classes(_classes(ctx, spec, seen))
     if isinstance(classes, Refused):
         return classes
     if sizes_differ(body, wanted):
-        return _recreate(ctx, spec.name, live, body)
-    annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
+        return await _recreate(ctx, spec.name, live, body)
+    await annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
     all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
-    remaking = None if all_seen else unprovided.remake(ctx, spec, body)
+    remaking = None if all_seen else await unprovided.remake(ctx, spec, body)
     if remaking or stale:
-        return remaking or volume_replacement.replace(ctx, spec, body, stale)
+        return remaking or await volume_replacement.replace(ctx, spec, body, stale)
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
     steps = (unfinished, _growing(ctx, moves), classes)
     return in_time_for(next((step for step in steps if not isinstance(step, Done)), Done()), *steps)
@@ -169,7 +170,7 @@ class ClaimClass:
     written: bool = False
 
 
-def change_classes(ctx: ClusterContext, claims: Iterable[ClaimClass]) -> Outcome:
+async def change_classes(claims: Iterable[ClaimClass]) -> Outcome:
     """Write the wanted classes into claims, and report their progress. Raises ApiError, TransportError.
 
     Kubernetes and its storage driver change the class of a claim in place (lifecycle.md 10.3). As in v1.6, the operator
@@ -177,19 +178,19 @@ def change_classes(ctx: ClusterContext, claims: Iterable[ClaimClass]) -> Outcome
     """
     waiting: Outcome = Done()
     for each in claims:
-        outcome = _change_class(ctx, each)
+        outcome = await _change_class(each)
         if isinstance(outcome, Refused):
             return outcome
         waiting = outcome if isinstance(waiting, Done) else waiting
     return waiting
 
 
-def _change_class(ctx: ClusterContext, each: ClaimClass) -> Outcome:
+async def _change_class(each: ClaimClass) -> Outcome:
     name, claim = each.cached.metadata.name, each.cached.decode_as(Claim)
     if not each.wanted or each.written:
         return Done()
     if claim.spec.volume_attributes_class_name != each.wanted:
-        return _request_class(ctx, each)
+        return await _request_class(each)
     under_way = claim.status.modify_volume_status
     if under_way.target_volume_attributes_class_name != each.wanted:
         return Done()
@@ -200,13 +201,13 @@ def _change_class(ctx: ClusterContext, each: ClaimClass) -> Outcome:
     return Waiting("GrowingVolumes", f"waiting for {what}{why}", _LOOK_AGAIN, serves=True)
 
 
-def _request_class(ctx: ClusterContext, each: ClaimClass) -> Outcome:
+async def _request_class(each: ClaimClass) -> Outcome:
     meta = each.cached.metadata
     asked = {
         "metadata": {"name": meta.name, "namespace": meta.namespace},
         "spec": {"volumeAttributesClassName": each.wanted},
     }
-    answer = ctx.deps.applier.apply(PERSISTENT_VOLUME_CLAIMS, asked, each.cached)
+    answer = await Apply(PERSISTENT_VOLUME_CLAIMS, asked, each.cached)
     if answer.decode_as(Claim).spec.volume_attributes_class_name == each.wanted:
         return Done()
     what = f"PersistentVolumeClaim {meta.name} does not keep a volume attributes class in this Kubernetes cluster"
@@ -270,7 +271,7 @@ def _can_grow(ctx: ClusterContext, name: str) -> bool | None:
     return found is not None and bool(found.decode_as(_StorageClass).allow_volume_expansion)
 
 
-def _carry_out(ctx: ClusterContext, move: Move) -> None:
+async def _carry_out(ctx: ClusterContext, move: Move) -> None:
     claim, wanted, now = move.claim, move.wanted, stamp(ctx.deps.clock.wall())
     asked: Json = {"resources": {"requests": {"storage": wanted.size}}}
     match move.step:
@@ -281,9 +282,9 @@ def _carry_out(ctx: ClusterContext, move: Move) -> None:
                 labels.SPEC_STORAGE_CLASS: claim.storage_class,
                 labels.STATUS_LAST_TRANSITION: now,
             }
-            _patch(ctx, move.cached, {"metadata": {"annotations": noted}, "spec": asked})
+            await _patch(ctx, move.cached, {"metadata": {"annotations": noted}, "spec": asked})
         case Ask():
-            _patch(ctx, move.cached, {"spec": asked})
+            await _patch(ctx, move.cached, {"spec": asked})
         case Finish():
             arrived = {
                 labels.STATUS_REVISION: claim.spec_revision,
@@ -291,22 +292,22 @@ def _carry_out(ctx: ClusterContext, move: Move) -> None:
                 labels.STATUS_STORAGE_CLASS: claim.storage_class,
                 labels.STATUS_LAST_TRANSITION: now,
             }
-            _patch(ctx, move.cached, {"metadata": {"annotations": arrived}})
+            await _patch(ctx, move.cached, {"metadata": {"annotations": arrived}})
 
 
-def _patch(ctx: ClusterContext, cached: Object, fields: Json) -> None:
+async def _patch(ctx: ClusterContext, cached: Object, fields: Json) -> None:
     name = {"name": cached.metadata.name, "namespace": ctx.namespace}
     metadata = fields.get("metadata", {}) | name
-    ctx.deps.applier.apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached)
+    await Apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached)
 
 
-def _recreate(ctx: ClusterContext, component: str, live: Object, body: Json) -> Waiting:
+async def _recreate(ctx: ClusterContext, component: str, live: Object, body: Json) -> Waiting:
     """Recreate the StatefulSet when the component is idle; until then, wait."""
     if not volume_replacement.is_idle(ctx, component, body):
         return Waiting(
             GROWING, f"waiting until {component} is idle before recreating its StatefulSet for its new volumes"
         )
-    return delete_keeping_pods(ctx, component, live)
+    return await delete_keeping_pods(ctx, component, live)
 
 
 def _growing(ctx: ClusterContext, moves: Sequence[Move]) -> Outcome:

@@ -10,6 +10,7 @@ from typing import Protocol, TypeGuard
 from apis import pod_commands, predicates
 from apis.accessor import Component
 from apis.predicates import status_of
+from kube.actions import Apply
 from kube.objects import Json, Object
 from kube.resources import PODS
 from member.context import ClusterContext
@@ -67,7 +68,7 @@ def is_idle(ctx: ClusterContext, component: str, body: Json) -> bool:
     return is_normal and isinstance(ctx.outcomes.get(component), Done)
 
 
-def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mapping[str, str]) -> Waiting:
+async def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mapping[str, str]) -> Waiting:
     """Take the next step for pods with volumes in `stale`, with the cause of each. Raises ApiError, TransportError."""
     first, why = next(iter(stale.items()))
     status = _status(ctx, spec.name)
@@ -86,7 +87,7 @@ def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mapping[str
             "CacheOutdated", f"waiting for the cache to show the current volume claims of pod {first}", _SOON
         )
     name = {"name": first, "namespace": ctx.namespace}
-    ctx.deps.applier.apply(PODS, {"metadata": name | {"annotations": {pod_commands.REPLACE_VOLUME: "true"}}}, pod)
+    await Apply(PODS, {"metadata": name | {"annotations": {pod_commands.REPLACE_VOLUME: "true"}}}, pod)
     return Waiting(REPLACING, f"annotated pod {first} to replace its volumes: {why}")
 
 

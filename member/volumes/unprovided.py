@@ -11,9 +11,10 @@ from apis.accessor import Component
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.actions import Delete
 from member.apply.writes import record_deletion
 from member.context import ClusterContext
-from member.evidence import Evidence, delete, shown_by, spec_confirmed
+from member.evidence import Evidence, shown_by, spec_confirmed
 from member.labels import base_labels
 from member.naming import pod_name, pvc_name
 from member.observed.claims import Claim, ClaimSpec, awaits_data
@@ -25,7 +26,7 @@ _RETRY = 0.5
 """Seconds."""
 
 
-def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | Refused | None:
+async def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | Refused | None:
     """Delete the unbound claims of a StatefulSet that must be recreated; None if there are none.
 
     The StatefulSet already requests what the spec wants. Refuses claims that await data, and claims that came out the
@@ -38,7 +39,7 @@ def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | Refuse
     outdated = [each for each in others if not _is_as_before(ctx, body, each)]
     if outdated and (wanted := spec_confirmed(ctx)):
         for cached in outdated:
-            _delete(ctx, body, cached, wanted)
+            await _delete(ctx, body, cached, wanted)
     if kept := _kept(spec, awaiting, in_vain):
         return kept
     if not outdated:
@@ -109,7 +110,7 @@ def _is_unwanted(ctx: ClusterContext, asked: ClaimSpec, wanted: DesiredVolume) -
     return bool(asked.storage_class_name) and classes is not None and classes.get("", asked.storage_class_name) is None
 
 
-def _delete(ctx: ClusterContext, body: Json, cached: Object, wanted: Evidence) -> None:
+async def _delete(ctx: ClusterContext, body: Json, cached: Object, wanted: Evidence) -> None:
     """Delete a claim, if a live read shows that it has no volume and awaits no data."""
     seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, cached.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.uid != cached.metadata.uid:
@@ -118,7 +119,7 @@ def _delete(ctx: ClusterContext, body: Json, cached: Object, wanted: Evidence) -
         return
     if awaits_data(seen.object):
         return
-    delete(ctx, seen, wanted & shown_by(seen, "the claim has no volume, and awaits no data"))
+    await Delete(seen, wanted & shown_by(seen, "the claim has no volume, and awaits no data"))
     name, uid = cached.metadata.name, cached.metadata.uid
     ctx.memory.remade_claims[name] = (body["metadata"]["uid"], uid, _asked(cached))
-    record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)
+    await record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)

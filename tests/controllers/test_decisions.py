@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from controllers.decisions import decide, seen_of
-from controllers.stages import Stage, attempt
+from controllers.executor import Executor
+from controllers.stages import Stage, run_stages
 from informers.listers import StoreLister
 from informers.store import Store
 from kube.objects import Object
@@ -65,12 +66,9 @@ class Reconciles:
             self.acted += 1
             return self._act(ctx, pods)
 
-        decide(
-            ctx,
-            [Stage("stage", stage)],
-            lambda stage, ctx: attempt(stage, ctx, lambda name, _: self.defects.append(name)),
-            lambda: seen_of(ctx),
-        )
+        executor = Executor(ctx.deps.applier, ctx.deps.recorder)
+        steps = decide(ctx, [Stage("stage", stage)], lambda: seen_of(ctx))
+        run_stages(steps, ctx, executor, lambda name, _: self.defects.append(name))
         return ctx.outcomes
 
 

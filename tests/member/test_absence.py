@@ -39,6 +39,7 @@ from ports.fencing import OpenFence
 from tests.dataplane.scripted import ScriptedTransport
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
+from tests.member.deciding import concluded
 from tests.member.reconciling import context
 
 Names = tuple[str, ...]
@@ -131,7 +132,10 @@ def test_masters_without_a_leader_or_a_quorum_prove_nothing(
 @pytest.mark.parametrize("listed", [each for each in cut_down(MASTERS) if MASTERS[0] not in each])
 @pytest.mark.parametrize(
     "ask",
-    [lambda ctx: master_gone(ctx, MASTERS[2]), lambda ctx: master_upgrade.ROLLING.spare(ctx, MASTERS[2])],
+    [
+        lambda ctx: master_gone(ctx, MASTERS[2]),
+        lambda ctx: concluded(ctx, master_upgrade.ROLLING.spare(ctx, MASTERS[2])),
+    ],
     ids=["gone", "spared"],
 )
 def test_masters_that_do_not_list_their_leader_contradict_themselves(
@@ -190,7 +194,7 @@ def test_a_pd_that_leaves_out_a_known_member_spares_no_pod(reported: tuple[int, 
     healths = [{"name": f"demo-pd-{each}", "member_id": each + 1, "health": True} for each in reported]
     ctx = in_front_of(answering_pd(ScriptedTransport(), "health", healths), FakeApi(), tc)
     with pytest.raises(Exception, match=r"PD no longer reports the health of demo-pd-"):
-        rolling.ROLLING.spare(ctx, "demo-pd-2")
+        concluded(ctx, rolling.ROLLING.spare(ctx, "demo-pd-2"))
 
 
 @pytest.mark.parametrize(("known", "labelled"), [(False, False), (True, False), (False, True), (True, True)])

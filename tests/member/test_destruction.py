@@ -3,23 +3,29 @@
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from dataplane.addresses import Address
 from dataplane.pd import Member, PDClient, Store
+from kube.actions import Action
 from kube.deletion import Destroyer, LiveObject
 from kube.resources import PODS
-from member.evidence import delete, delete_member, delete_store, pods_live
+from member.actions import Delete, RemoveMember, RemoveStore
+from member.evidence import pods_live
 from ports.clock import FakeClock
 from tests.dataplane.scripted import ScriptedTransport
 from tests.kube.fakes import FakeApi
+from tests.member.deciding import concluded
 from tests.member.reconciling import as_object, context
 
 POD = {"metadata": {"name": "a", "namespace": "ns"}}
 ONE_MEMBER = '{"members":[{"name":"demo-pd-1","member_id":7}]}'
 ONE_STORE = '{"stores":[{"store":{"id":4,"address":"demo-tikv-0:20160","state_name":"Up"},"status":{}}]}'
 ROOT = Path(__file__).parents[2]
+
+T = TypeVar("T")
 
 
 def client(transport: ScriptedTransport) -> PDClient:
@@ -33,7 +39,7 @@ def test_a_cached_object_is_not_deleted() -> None:
     api.put(PODS.path("ns", "a"), POD)
     why = pods_live(ctx, "pd")
     with pytest.raises(TypeError, match=r"pass what observe returned"):
-        delete(ctx, as_object(POD), why)  # type: ignore[arg-type]
+        concluded(ctx, _awaited(Delete(as_object(POD), why)))  # type: ignore[arg-type]
     assert "DELETE a" not in api.calls
 
 
@@ -46,9 +52,9 @@ def test_an_object_that_was_seen_live_is_not_deleted_without_evidence(why: objec
     seen = Destroyer(ctx.deps.client).observe(PODS, "a", "ns")
     assert isinstance(seen, LiveObject)
     with pytest.raises(TypeError, match=r"takes evidence from a function of member\.evidence"):
-        delete(ctx, seen, why)  # type: ignore[arg-type]
+        concluded(ctx, _awaited(Delete(seen, why)))  # type: ignore[arg-type]
     assert "DELETE a" not in api.calls
-    delete(ctx, seen, pods_live(ctx, "pd"))
+    concluded(ctx, _awaited(Delete(seen, pods_live(ctx, "pd"))))
     assert "DELETE a" == api.calls[-1]
 
 
@@ -57,20 +63,22 @@ def test_a_member_or_store_does_not_leave_pd_without_evidence() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, ONE_MEMBER))
     pd = client(transport.on("GET /pd/api/v1/stores?state=0&state=1&state=2", (200, ONE_STORE)))
     (member,), (store,) = pd.members().members, pd.stores()
+    ctx = context(FakeApi())
     with pytest.raises(TypeError, match=r"takes evidence from a function of member\.evidence"):
-        delete_member(pd, member, True)  # type: ignore[arg-type]
+        concluded(ctx, _awaited(RemoveMember(pd, member, True)))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"takes evidence from a function of member\.evidence"):
-        delete_store(pd, store, None)  # type: ignore[arg-type]
+        concluded(ctx, _awaited(RemoveStore(pd, store, None)))  # type: ignore[arg-type]
     assert not [call for call in transport.calls if call.startswith("DELETE")]
 
 
 @pytest.mark.rule("F5")
 def test_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
-    transport, why = ScriptedTransport(), pods_live(context(FakeApi()), "pd")
+    ctx, transport = context(FakeApi()), ScriptedTransport()
+    pd, why = client(transport), pods_live(ctx, "pd")
     with pytest.raises(TypeError, match=r"from PDClient\.members"):
-        delete_member(client(transport), Member("demo-pd-1", 7, (), ()), why)  # type: ignore[arg-type]
+        concluded(ctx, _awaited(RemoveMember(pd, Member("demo-pd-1", 7, (), ()), why)))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"from PDClient\.store"):
-        delete_store(client(transport), Store(4, "demo-tikv-0:20160", "Up"), why)  # type: ignore[arg-type]
+        concluded(ctx, _awaited(RemoveStore(pd, Store(4, "demo-tikv-0:20160", "Up"), why)))  # type: ignore[arg-type]
     assert [] == transport.calls
 
 
@@ -81,7 +89,11 @@ def test_no_other_code_of_the_operator_deletes() -> None:
     # the second deletes Jobs, seen live and by their UID, which hold nothing; the third old Backups, seen live as well;
     # the last what other kinds want no more
     of_jobs = {"controllers/job_deletion.py", "controllers/backup_schedule/expiry.py"}
-    assert {"member/evidence.py", "controllers/owned_deletion.py"} | of_jobs == found
+    assert {"controllers/executor.py", "controllers/owned_deletion.py"} | of_jobs == found
+
+
+async def _awaited(action: Action[T]) -> T:
+    return await action
 
 
 def _deleting(room: Path) -> Iterator[str]:

@@ -93,7 +93,7 @@ def _givers(modules: Mapping[str, _Module]) -> dict[str, int]:
     for module in modules.values():
         for node in ast.walk(module.tree):
             if (
-                isinstance(node, ast.FunctionDef)
+                isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
                 and node.returns
                 and ast.unparse(node.returns) in (*_OUTCOMES, "Outcome")
             ):
@@ -139,7 +139,9 @@ def _named(modules: Mapping[str, _Module], module: _Module, node: ast.expr, name
         source = modules[origin] if origin in modules else _read(origin)
         return _values(modules, source, source.constants()[original])
     for function in ast.walk(module.tree):
-        if isinstance(function, ast.FunctionDef) and any(each is node for each in ast.walk(function)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and any(
+            each is node for each in ast.walk(function)
+        ):
             if name in [argument.arg for argument in function.args.args]:
                 return set()  # the function is a giver itself
             assigned = [

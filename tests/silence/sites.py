@@ -10,12 +10,18 @@ ROOMS = ("member", "meta", "controllers", "discovery", "dataplane", "scheduler")
 
 _NAMES = frozenset(
     {
-        "delete",
-        "delete_member",
-        "delete_store",
-        "delete_master",
-        "delete_worker",
-        "close_pump_node",
+        "ClosePumpNode",
+        "Delete",
+        "EvictLeaders",
+        "MoveTables",
+        "RemoveMaster",
+        "RemoveMember",
+        "RemoveStore",
+        "RemoveWorker",
+        "ResignMaster",
+        "ResignOwner",
+        "TransferLeader",
+        "TransferPrimary",
         "delete_job",
         "delete_if",
         "prune",
@@ -24,7 +30,7 @@ _NAMES = frozenset(
         "PodDeletion",
     }
 )
-"""Functions that destroy, or pass on what is to be destroyed."""
+"""Actions and functions that destroy, or hand over what is to be destroyed."""
 
 _METHODS = frozenset(
     {
@@ -52,7 +58,6 @@ _QUALIFIED = frozenset(
         ("topology", "forget"),
         ("kernel", "end"),
         ("evictions", "begin"),
-        ("own", "drain"),
         ("Replicas", "lowered"),
         ("UpdateStrategy", "lowered"),
         ("UpdateStrategy", "on_delete"),
@@ -60,13 +65,11 @@ _QUALIFIED = frozenset(
 )
 """Methods that destroy if their object has this name."""
 
-_DOORS = ("member/evidence.py", "dataplane/pd.py", "dataplane/dm.py")
+_DOORS = ("member/actions.py", "controllers/database_actions.py", "dataplane/pd.py", "dataplane/dm.py")
 """The functions themselves, each of which takes evidence."""
 
 _LOCAL = {
     ("member/backups/jobs.py", "prune"),
-    ("member/lifecycle/leaving_member.py", "delete"),
-    ("member/lifecycle/roll.py", "delete"),
 }
 """Variables that have the name of a function."""
 
@@ -91,8 +94,8 @@ def _sites_of(path: Path) -> Iterator[str]:
 
 
 def _calls(node: ast.AST, function: str) -> Iterator[tuple[str, str]]:
-    """The destructive calls below a node, with the innermost function around them; no call is outside of one."""
-    if isinstance(node, ast.FunctionDef):
+    """What destroys, below a node, with the innermost function around it; outside of one nothing is called."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         function = node.name
     if function and (call := _destroys(node)):
         yield function, call

@@ -47,6 +47,10 @@ def rogue(act: Callable[[ReconcileContext], object], monkeypatch: pytest.MonkeyP
     return lambda: monkeypatch.setattr(stages, "stages", lambda: (*honest(), Stage("rogue", stage)))
 
 
+async def nothing(*_: object) -> None:
+    """A step of a decision that is left out."""
+
+
 def plant_workload(monkeypatch: pytest.MonkeyPatch, defective: Workload) -> None:
     """Another behaviour of a component."""
     monkeypatch.setitem(components._WORKLOADS, defective.name, defective)

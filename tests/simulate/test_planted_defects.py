@@ -17,6 +17,7 @@ import member.tidb.rolling
 import member.tikv.rolling
 from controllers.stages import Stage
 from controllers.tidbcluster import stages
+from kube.actions import Decision
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from member.apply.stateful_set import UpdateStrategy
@@ -28,7 +29,7 @@ from member.pd.component import PD
 from member.tidb.component import TIDB
 from member.tikv.component import TIKV
 from simulate.engine.plan import Edit, Foreign, Plan, World
-from tests.simulate.planting import plant_workload, rogue, rules, short
+from tests.simulate.planting import nothing, plant_workload, rogue, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -133,7 +134,7 @@ def test_reports_a_stage_that_ignores_pause(monkeypatch: pytest.MonkeyPatch) -> 
 
     first, *others = stages.observations()
 
-    def impatient(ctx: ReconcileContext) -> Outcome:
+    def impatient(ctx: ReconcileContext) -> Outcome | Decision[Outcome]:
         ctx.tc.spec.paused = False
         return first.run(ctx)
 
@@ -155,7 +156,7 @@ def test_reports_an_operator_that_acts_on_an_invalid_spec(monkeypatch: pytest.Mo
 
 @pytest.mark.rule("I11")
 def test_reports_a_tikv_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient = replace(member.tikv.rolling.ROLLING, prepare=lambda *_: None)
+    impatient = replace(member.tikv.rolling.ROLLING, prepare=nothing)
     careless = replace(TIKV, rolling=impatient)
 
     assert "I11" in rules(short("tikv-upgrade"), lambda: plant_workload(monkeypatch, careless))
@@ -163,7 +164,7 @@ def test_reports_a_tikv_restart_that_does_not_wait_for_leaders(monkeypatch: pyte
 
 @pytest.mark.rule("I12")
 def test_reports_a_restart_of_the_pd_leader_without_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.pd.rolling, "_transfer", lambda *_: None)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.pd.rolling, "_transfer", nothing)  # noqa: E731
 
     assert "I12" in rules(short("pd-upgrade"), plant)
 
@@ -220,7 +221,7 @@ def test_reports_a_failover_with_only_one_witness(monkeypatch: pytest.MonkeyPatc
     assert "I22" in rules(plan, lambda: monkeypatch.setattr(member.failover.witnesses, "is_lost", credulous))
 
 
-def _at_once(removal: PodRemoval) -> Evidence:
+async def _at_once(removal: PodRemoval) -> Evidence:
     """Every request is allowed."""
     return member.evidence.pods_live(removal.ctx, "tikv")
 

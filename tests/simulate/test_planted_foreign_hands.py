@@ -15,7 +15,7 @@ from member.context import ReconcileContext
 from meta.metadata import DesiredMetadata
 from simulate.families.foreign_hands import FAMILY
 from simulate.oracles import compare, reference
-from tests.simulate.planting import Plant, broken, rogue
+from tests.simulate.planting import Plant, broken, nothing, rogue
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -45,21 +45,18 @@ def test_reports_nothing_without_a_defect(name: str) -> None:
 
 @pytest.mark.rule("O1")
 def test_reports_a_selector_that_is_not_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    def blind(*_: object) -> None:
-        return None
-
-    plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "apply_service", blind)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "apply_service", nothing)  # noqa: E731
 
     assert "O1" in found("add/services/basic-tidb/spec.selector", plant)
 
 
-def nothing(*_: object) -> DesiredMetadata:
+def no_metadata(*_: object) -> DesiredMetadata:
     return DesiredMetadata()
 
 
 @pytest.mark.rule("O1")
 def test_reports_pod_metadata_that_is_not_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(meta.labelling, "of_template", nothing)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(meta.labelling, "of_template", no_metadata)  # noqa: E731
 
     assert "O1" in found("change/pods/basic-tikv-0/metadata.annotations.prometheus.io/port", plant)
 
@@ -72,7 +69,7 @@ def test_reports_a_pod_deleted_to_restore_its_label(monkeypatch: pytest.MonkeyPa
             ctx.deps.client.delete(PODS, "basic-tikv-0", ctx.namespace)
 
     def plant() -> None:
-        monkeypatch.setattr(meta.labelling, "of_template", nothing)
+        monkeypatch.setattr(meta.labelling, "of_template", no_metadata)
         rogue(restart, monkeypatch)()
 
     assert "R24" in found("remove/pods/basic-tikv-0/metadata.labels", plant)

@@ -15,6 +15,7 @@ import member.pd.scaling
 import member.pd.stray_members
 import member.stores.failover
 import member.stores.scale_in
+from kube.actions import Decision
 from member.evidence import Evidence, pods_live
 from member.failover.members import MemberFailover
 from member.lifecycle.pod_removal import PodRemoval
@@ -32,7 +33,7 @@ _PLANS = Path(__file__).parent / "plans"
 
 @pytest.mark.rule("O11")
 def test_reports_stores_removed_before_their_data_has_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(removal: PodRemoval) -> Evidence:
+    async def at_once(removal: PodRemoval) -> Evidence:
         return pods_live(removal.ctx, "tikv")
 
     hasty = replace(TIKV, scaling=replace(TIKV.scaling, in_=replace(TIKV.scaling.in_, drain=at_once)))
@@ -68,8 +69,10 @@ def test_reports_a_member_that_gets_no_pod(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.rule("O10")
 def test_reports_a_refused_edit_that_stops_failover(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unguarded(_: object, __: str, update: Callable[[], Outcome], ___: object) -> tuple[Outcome, None]:
-        return update(), None
+    async def unguarded(
+        _: object, __: str, update: Callable[[], Decision[Outcome]], ___: object
+    ) -> tuple[Outcome, None]:
+        return await update(), None
 
     plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "updated", unguarded)  # noqa: E731
 

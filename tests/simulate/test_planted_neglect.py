@@ -34,7 +34,7 @@ from member.pd.component import PD
 from member.tidb.component import TIDB
 from simulate.engine.plan import Edit, Plan, World
 from simulate.oracles import compare, compare_with_direct, direct_plan, reference
-from tests.simulate.planting import broken, plant_workload, rogue, rules, short
+from tests.simulate.planting import broken, nothing, plant_workload, rogue, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -56,8 +56,8 @@ def test_reports_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest
 def test_reports_a_delete_policy_on_volumes_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = meta.volumes.set_policy
 
-    def careless(ctx: ReconcileContext, claim: Object, volume: Object, _: str) -> None:
-        honest(ctx, claim, volume, "Delete")
+    async def careless(ctx: ReconcileContext, claim: Object, volume: Object, _: str) -> None:
+        await honest(ctx, claim, volume, "Delete")
 
     assert "I6" in rules(short("tidb-out"), lambda: monkeypatch.setattr(meta.volumes, "set_policy", careless))
 
@@ -78,11 +78,11 @@ def test_reports_two_pd_members_that_leave_at_once(monkeypatch: pytest.MonkeyPat
 def test_reports_a_scale_in_below_the_wanted_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.lifecycle.scaling.next_size
 
-    def too_few(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
+    async def too_few(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
         if component == "tidb":
             kept, why = body["spec"]["replicas"] > 1, pods_live(ctx, component)
             return Size(Replicas.lowered(body, [why] if kept else []))
-        return honest(ctx, component, scaling, body, desired)
+        return await honest(ctx, component, scaling, body, desired)
 
     assert "I18" in rules(
         short("tidb-in", 30.0), lambda: monkeypatch.setattr(member.lifecycle.component_sync, "next_size", too_few)
@@ -93,10 +93,10 @@ def test_reports_a_scale_in_below_the_wanted_replicas(monkeypatch: pytest.Monkey
 def test_reports_a_member_removed_before_its_failure_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = MemberFailover._record_failure
 
-    def hasty(self: MemberFailover[ReconcileContext, PDFailureMember], lost: Failing) -> Outcome:
-        honest(self, lost)
+    async def hasty(self: MemberFailover[ReconcileContext, PDFailureMember], lost: Failing) -> Outcome:
+        await honest(self, lost)
         (record,) = self.status.failure_members.values()
-        return member.pd.failover._replace(self.ctx, record, [lost])
+        return await member.pd.failover._replace(self.ctx, record, [lost])
 
     def as_if_live(ctx: ReconcileContext) -> LiveStatus:
         return LiveStatus(member.evidence._LIVE_READ, ctx.status)
@@ -133,7 +133,7 @@ def test_reports_a_pending_pod_treated_as_an_orphan(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.rule("I39")
 def test_reports_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
-    rolling = replace(TIDB.rolling, finish=lambda _: None)
+    rolling = replace(TIDB.rolling, finish=nothing)
     forgetful = replace(TIDB, rolling=rolling)
 
     assert "I39" in rules(short("tidb-upgrade"), lambda: plant_workload(monkeypatch, forgetful))
@@ -143,9 +143,9 @@ def test_reports_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reports_ddl_paused_before_the_pause_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.tidb.rolling._write
 
-    def late(ctx: ReconcileContext, marks: Json) -> None:
+    async def late(ctx: ReconcileContext, marks: Json) -> None:
         if len(marks) != 3:
-            honest(ctx, marks)
+            await honest(ctx, marks)
 
     plant = lambda: monkeypatch.setattr(member.tidb.rolling, "_write", late)  # noqa: E731
 

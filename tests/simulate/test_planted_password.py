@@ -11,7 +11,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 @pytest.mark.rule("6.9")
 def test_reports_a_password_that_no_secret_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.tidb.password, "_password", lambda _: "lost")  # noqa: E731
+    async def lost(_: object) -> str:
+        return "lost"
+
+    plant = lambda: monkeypatch.setattr(member.tidb.password, "_password", lost)  # noqa: E731
 
     assert "6.9" in rules(short("password"), plant)
 

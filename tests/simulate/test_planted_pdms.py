@@ -12,7 +12,7 @@ from member.outcome import Waiting
 from member.pdms.component import TSO
 from simulate.engine.plan import Edit, Plan
 from simulate.engine.worlds import microservices
-from tests.simulate.planting import broken, plant_workload, rules, short
+from tests.simulate.planting import broken, nothing, plant_workload, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -23,7 +23,7 @@ def test_reports_nothing_without_a_defect() -> None:
 
 @pytest.mark.rule("I41")
 def test_reports_tso_removed_as_soon_as_the_mode_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(removal: PodRemoval) -> Evidence | Waiting:
+    async def at_once(removal: PodRemoval) -> Evidence | Waiting:
         return spec_confirmed(removal.ctx) or Waiting("SpecChanged", "later")
 
     scaling = replace(TSO.scaling, in_=replace(TSO.scaling.in_, drain=at_once, limit=lambda _: 2))
@@ -36,7 +36,7 @@ def test_reports_tso_removed_as_soon_as_the_mode_ends(monkeypatch: pytest.Monkey
 def test_reports_a_restarted_primary_that_does_not_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
     change = {"pdms": microservices(tso=2, scheduling=1, version="v8.5.3")}
     plan = Plan(name="restart", cluster="micro", budget=60.0, edits=(Edit(at=1.0, spec=change),))
-    plant = lambda: monkeypatch.setattr(member.pdms.component, "hand_over", lambda *_: None)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.pdms.component, "hand_over", nothing)  # noqa: E731
 
     assert "I12-pdms" in rules(plan, plant)
 

@@ -12,7 +12,7 @@ from member.outcome import Waiting
 from member.pump.component import PUMP
 from member.tidb.component import TIDB
 from simulate.engine.plan import Edit, Plan
-from tests.simulate.planting import broken, plant_workload, rules
+from tests.simulate.planting import broken, nothing, plant_workload, rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -29,7 +29,7 @@ def test_reports_nothing_without_a_defect() -> None:
 
 @pytest.mark.rule("I3")
 def test_reports_a_pump_pod_removed_before_its_node_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(removal: PodRemoval) -> Evidence | Waiting:
+    async def at_once(removal: PodRemoval) -> Evidence | Waiting:
         return spec_confirmed(removal.ctx) or Waiting("SpecChanged", "later")
 
     scaling = replace(PUMP.scaling, in_=replace(PUMP.scaling.in_, drain=at_once))
@@ -50,7 +50,7 @@ def test_reports_tidb_created_before_a_pump_node_is_online(monkeypatch: pytest.M
 
     def plant() -> None:
         monkeypatch.setattr(PumpStatus, "is_available", lambda *_: True)
-        plant_workload(monkeypatch, replace(TIDB, gate=lambda _: None))
+        plant_workload(monkeypatch, replace(TIDB, gate=nothing))
 
     found = [each.what for each in broken(plan, plant).violations if each.rule == "I20"]
     assert ["TiDB is created while no Pump node is online"] == found

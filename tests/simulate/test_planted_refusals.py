@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import member.lifecycle.component_sync
+from kube.actions import Decision
 from member.apply import stateful_set
 from member.outcome import Outcome
 from simulate.families.generate import generated
@@ -26,8 +27,10 @@ def test_reports_nothing_without_a_defect(plan: str) -> None:
 def test_reports_a_deleted_stateful_set_that_is_not_restored_while_an_edit_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def unguarded(_: object, __: str, update: Callable[[], Outcome], ___: object) -> tuple[Outcome, None]:
-        return update(), None
+    async def unguarded(
+        _: object, __: str, update: Callable[[], Decision[Outcome]], ___: object
+    ) -> tuple[Outcome, None]:
+        return await update(), None
 
     plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "updated", unguarded)  # noqa: E731
 
@@ -47,8 +50,8 @@ def test_reports_a_foreign_edit_adopted_because_a_policy_refuses_the_revert(
 ) -> None:
     honest = stateful_set.update
 
-    def forgetful(*arguments: object, **options: object) -> None:
-        honest(*arguments, **options | {"keeps_edits": False})  # type: ignore[arg-type]
+    async def forgetful(*arguments: object, **options: object) -> None:
+        await honest(*arguments, **options | {"keeps_edits": False})  # type: ignore[arg-type]
 
     def plant() -> None:
         monkeypatch.setattr(stateful_set, "_with_admitted_template", _as_it_is)

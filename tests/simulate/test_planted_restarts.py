@@ -15,7 +15,7 @@ from member.context import ReconcileContext
 from member.lifecycle.pod_removal import PodRemoval
 from member.memory.timers import Stopwatch
 from simulate.engine.plan import load
-from tests.simulate.planting import rules
+from tests.simulate.planting import nothing, rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -88,10 +88,7 @@ def test_reports_a_deletion_delay_measured_by_the_wall_clock(monkeypatch: pytest
 
 @pytest.mark.rule("I13", "F16")
 def test_reports_an_unneeded_scheduler_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaving(*_: object) -> None:
-        return None
-
     plan = load(_PLANS / "F16-a-late-request-of-a-former-leader.yaml")
-    plant = lambda: monkeypatch.setattr(member.tikv.eviction, "_end_strays", leaving)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.tikv.eviction, "_end_strays", nothing)  # noqa: E731
 
     assert "I13" in rules(plan, plant)

@@ -10,8 +10,8 @@ import pytest
 import member.lifecycle.roll
 import member.lifecycle.roll_view
 from kube.objects import Object
-from member.context import ClusterContext
-from member.evidence import spared
+from member.context import ClusterContext, ReconcileContext
+from member.evidence import Spared, spared
 from member.lifecycle import roll_steps
 from member.lifecycle.roll_steps import RollingPod
 from member.observed.activity import Activity
@@ -37,7 +37,7 @@ def test_reports_a_voting_pd_deleted_while_pd_is_silent(monkeypatch: pytest.Monk
     plan = msgspec.structs.replace(load(_PLAN), faults=swapped, budget=400.0)
 
     def plant() -> None:
-        careless = replace(PD.rolling, spare=lambda _, pod: spared(pod, "planted"))
+        careless = replace(PD.rolling, spare=_spared)
         plant_workload(monkeypatch, replace(PD, rolling=careless))
         monkeypatch.setattr(member.lifecycle.roll_view, "cached_activity", _as_if_heard)
         monkeypatch.setattr(member.lifecycle.roll_view.RollView, "may_fix_unready", lambda *_: True)
@@ -63,3 +63,7 @@ def test_reports_crashing_members_that_all_move_to_a_missing_image(
         return honest([replace(pod, untried=False) for pod in pods])
 
     assert "I46" in rules(plan, lambda: monkeypatch.setattr(member.lifecycle.roll, "next_step", hasty))
+
+
+async def _spared(_: ReconcileContext, pod: str) -> Spared:
+    return spared(pod, "planted")

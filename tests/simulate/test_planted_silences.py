@@ -11,13 +11,13 @@ import member.pd.rolling
 import meta.volumes
 from kube.objects import Object
 from member import evidence
-from member.context import ClusterContext
-from member.evidence import Stopped, spared
+from member.context import ClusterContext, ReconcileContext
+from member.evidence import Spared, Stopped, spared
 from member.observed.activity import Activity
 from member.pd.component import PD
 from tests.silence.columns import Column
 from tests.silence.scenarios import SCENARIOS, acts, begin, made, run
-from tests.simulate.planting import plant_workload
+from tests.simulate.planting import nothing, plant_workload
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -34,7 +34,7 @@ def _taken(scenario: str, column: Column, seconds: float = 60.0) -> bool:
 
 
 def test_silent_pd_that_has_nothing_against_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    careless = replace(PD.rolling, blocked=lambda _: None, prepare=lambda _, __: None)
+    careless = replace(PD.rolling, blocked=lambda _: None, prepare=nothing)
     plant_workload(monkeypatch, replace(PD, rolling=careless))
     assert _taken("pd-roll", Column.SILENT)
 
@@ -50,7 +50,7 @@ def test_members_that_count_for_the_quorum_although_they_are_cut_off(monkeypatch
 
 
 def test_quorum_that_is_inferred_from_ready_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    careless = replace(PD.rolling, spare=lambda _, pod: spared(pod, "planted"))
+    careless = replace(PD.rolling, spare=_spared)
     plant_workload(monkeypatch, replace(PD, rolling=careless))
     assert _taken("unready-roll", Column.MINORITY)
 
@@ -74,3 +74,7 @@ def test_reports_a_pod_that_counts_as_stopped_because_its_node_is_silent(monkeyp
 def test_wish_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meta.volumes, "spec_confirmed", lambda _: spared("", "planted"))
     assert _taken("reclaim-policy", Column.CACHE)
+
+
+async def _spared(_: ReconcileContext, pod: str) -> Spared:
+    return spared(pod, "planted")

@@ -7,14 +7,15 @@ import pytest
 import member.stores.scale_in
 import member.tiflash.rolling
 from dataplane.pd import PDReads
-from member.evidence import Evidence, pods_live, spared
+from member.context import ReconcileContext
+from member.evidence import Evidence, Spared, pods_live, spared
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.stores.kind import Needs
 from member.tiflash.component import TIFLASH
 from member.tiflash.kind import KIND
 from simulate.engine.plan import Edit, Plan, World
-from tests.simulate.planting import plant_workload, rules, short
+from tests.simulate.planting import nothing, plant_workload, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -27,7 +28,7 @@ def test_reports_nothing_without_a_defect() -> None:
 
 @pytest.mark.rule("I3")
 def test_reports_a_pod_removed_while_its_store_has_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hasty(removal: PodRemoval) -> Evidence:
+    async def hasty(removal: PodRemoval) -> Evidence:
         return pods_live(removal.ctx, "tiflash")
 
     scaling = replace(TIFLASH.scaling, in_=ScaleIn(lambda _: 1, hasty, TIFLASH.scaling.in_.cancel))
@@ -73,9 +74,13 @@ def test_reports_a_store_restarted_while_another_is_away(monkeypatch: pytest.Mon
     rolling = replace(
         member.tiflash.rolling.ROLLING,
         unmet_condition=lambda *_: "",
-        prepare=lambda *_: None,
-        spare=lambda _, pod: spared(pod, "planted"),
+        prepare=nothing,
+        spare=_spared,
     )
     plant = lambda: plant_workload(monkeypatch, replace(TIFLASH, rolling=rolling))  # noqa: E731
 
     assert "I44" in rules(plan, plant)
+
+
+async def _spared(_: ReconcileContext, pod: str) -> Spared:
+    return spared(pod, "planted")

@@ -142,7 +142,7 @@ def _defined(module: Path) -> frozenset[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(module.read_bytes())):
         match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 names.add(name)
             case ast.Name(id=name, ctx=ast.Store()):
                 names.add(name)

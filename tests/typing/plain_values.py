@@ -3,19 +3,20 @@
 from dataplane.pd import Member, PDClient, Store
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
+from member.actions import Delete, RemoveMember, RemoveStore
 from member.apply import stateful_set
 from member.apply.stateful_set import Replicas, UpdateStrategy, with_replicas, with_size, with_strategy
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete, delete_member, delete_store, pods_live, spec_confirmed
+from member.evidence import Evidence, pods_live, spec_confirmed
 
 
 def of_kubernetes(ctx: ReconcileContext, cached: Object, seen: LiveObject, why: Evidence) -> None:
     """Objects: what goes and why."""
     Destroyer(ctx.deps.client).delete(cached)  # type: ignore[arg-type]
-    delete(ctx, cached, why)  # type: ignore[arg-type]
-    delete(ctx, seen, True)  # type: ignore[arg-type]
-    delete(ctx, seen, spec_confirmed(ctx))  # type: ignore[arg-type]
-    delete(ctx, seen)  # type: ignore[call-arg]
+    Delete(cached, why)  # type: ignore[arg-type]
+    Delete(seen, True)  # type: ignore[arg-type]
+    Delete(seen, spec_confirmed(ctx))  # type: ignore[arg-type]
+    Delete(seen)  # type: ignore[call-arg]
 
 
 def of_pd(pd: PDClient, member: Member, store: Store, why: Evidence) -> None:
@@ -24,12 +25,12 @@ def of_pd(pd: PDClient, member: Member, store: Store, why: Evidence) -> None:
     pd.delete_store(store)  # type: ignore[arg-type]
     pd.delete_store(store.id)  # type: ignore[arg-type]
     pd.restore_store(store)  # type: ignore[arg-type]
-    delete_member(pd, member, why)  # type: ignore[arg-type]
-    delete_store(pd, store, why)  # type: ignore[arg-type]
-    delete_store(pd, pd.store(store.id))  # type: ignore[call-arg]
+    RemoveMember(pd, member, why)  # type: ignore[arg-type]
+    RemoveStore(pd, store, why)  # type: ignore[arg-type]
+    RemoveStore(pd, pd.store(store.id))  # type: ignore[call-arg]
 
 
-def of_stateful_sets(ctx: ReconcileContext, body: Json, live: Object) -> None:
+async def of_stateful_sets(ctx: ReconcileContext, body: Json, live: Object) -> None:
     """Replicas and partitions."""
     with_replicas(body, 2)  # type: ignore[arg-type]
     with_size(body, 2)  # type: ignore[arg-type]
@@ -40,6 +41,6 @@ def of_stateful_sets(ctx: ReconcileContext, body: Json, live: Object) -> None:
     UpdateStrategy.lowered(0, live)  # type: ignore[arg-type]
     UpdateStrategy.lowered(0)  # type: ignore[call-arg]
     replicas, strategy = Replicas.unchanged(body), UpdateStrategy.unchanged(body)
-    stateful_set.update(ctx, body, live, replicas=replicas)  # type: ignore[call-arg]
-    stateful_set.update(ctx, body, live, strategy=strategy)  # type: ignore[call-arg]
-    stateful_set.update(ctx, body, live, replicas=2, strategy=strategy)  # type: ignore[arg-type]
+    await stateful_set.update(ctx, body, live, replicas=replicas)  # type: ignore[call-arg]
+    await stateful_set.update(ctx, body, live, strategy=strategy)  # type: ignore[call-arg]
+    await stateful_set.update(ctx, body, live, replicas=2, strategy=strategy)  # type: ignore[arg-type]

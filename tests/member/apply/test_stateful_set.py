@@ -18,6 +18,7 @@ from member.labels import WRITTEN_GENERATION, with_annotation
 from member.tikv import desired
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
+from tests.member.deciding import concluded
 from tests.member.reconciling import context, put_stateful_set
 
 ON_DELETE: Json = {"type": "OnDelete"}
@@ -46,7 +47,8 @@ class Written:
     def update(self, wanted: Json, replicas: Replicas | None = None, strategy: UpdateStrategy | None = None) -> Json:
         """The spec that the API server has afterwards."""
         replicas, strategy = replicas or Replicas.unchanged(self.body), strategy or UpdateStrategy.unchanged(self.body)
-        stateful_set.update(self.ctx, wanted, self._live, replicas=replicas, strategy=strategy)
+        writing = stateful_set.update(self.ctx, wanted, self._live, replicas=replicas, strategy=strategy)
+        concluded(self.ctx, writing)
         spec: Json = self.api.objects[STATEFUL_SETS.path("ns", "demo-tikv")]["spec"]
         return spec
 
@@ -133,7 +135,7 @@ def test_a_partition_that_follows_no_on_delete_is_not_excused_by_it() -> None:
 @pytest.mark.rule("F1")
 def test_an_unseen_stateful_set_is_found_and_left_alone_by_its_creation() -> None:
     here = Written(tikv(4))
-    found = stateful_set.create(here.ctx, tikv(3))
+    found = concluded(here.ctx, stateful_set.create(here.ctx, tikv(3)))
     assert found is not None
     assert 4 == found.decode()["spec"]["replicas"]
     assert not here.patched
@@ -143,7 +145,7 @@ def test_an_unseen_stateful_set_is_found_and_left_alone_by_its_creation() -> Non
 def test_a_stateful_set_has_no_other_way() -> None:
     here = Written(tikv())
     with pytest.raises(TypeError, match=r"member\.apply\.stateful_set, which asks for evidence"):
-        apply(here.ctx, STATEFUL_SETS, tikv(2), None)
+        concluded(here.ctx, apply(here.ctx, STATEFUL_SETS, tikv(2), None))
 
 
 @pytest.mark.parametrize(

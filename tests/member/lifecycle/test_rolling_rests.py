@@ -20,6 +20,7 @@ from member.lifecycle.rolling import Rolling
 from member.tidb import desired
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
+from tests.member.deciding import concluded
 from tests.member.reconciling import as_object, context
 
 _REPLICAS = 2
@@ -106,7 +107,8 @@ def written(world: World, rolling: Rolling) -> list[Json]:
     found, wanted_one = [world.strategy], wanted(world.policy, _partition(_REPLICAS))
     while len(found) <= _WRITES:
         body = world.stateful_set(found[-1])
-        roll = next_roll(seen(world, body), "tidb", rolling, body, wanted_one, changed="", scaling=False)
+        ctx = seen(world, body)
+        roll = concluded(ctx, next_roll(ctx, "tidb", rolling, body, wanted_one, changed="", scaling=False))
         if roll.delete or roll.strategy.spec == found[-1]:
             break
         found.append(roll.strategy.spec)

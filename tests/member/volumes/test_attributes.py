@@ -7,6 +7,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member.outcome import Done, Refused
 from member.volumes.changes import ClaimClass, change_classes
 from tests.kube.fakes import FakeApi
+from tests.member.deciding import concluded
 from tests.member.reconciling import as_object, context
 
 NAME = "tikv-demo-tikv-0"
@@ -32,7 +33,8 @@ def claim(api: FakeApi, wanted: str, **changes: bool) -> ClaimClass:
 @pytest.mark.rule("lifecycle-10.3")
 def test_a_claim_requests_the_class() -> None:
     api = FakeApi()
-    assert Done() == change_classes(context(api), [claim(api, "fast")])
+    ctx = context(api)
+    assert Done() == concluded(ctx, change_classes([claim(api, "fast")]))
     assert "fast" == api.objects[PATH]["spec"]["volumeAttributesClassName"]
 
 
@@ -43,14 +45,18 @@ def test_leaves_a_claim_alone_that_has_the_class_or_keeps_its_own_or_is_being_wr
 ) -> None:
     api = FakeApi()
     ctx, each = context(api), claim(api, wanted, written=written)
-    assert (Done(), []) == (change_classes(ctx, [each]), [call for call in api.calls if call.startswith("PATCH")])
+    assert (Done(), []) == (
+        concluded(ctx, change_classes([each])),
+        [call for call in api.calls if call.startswith("PATCH")],
+    )
 
 
 @pytest.mark.rule("lifecycle-10.3")
 def test_a_kubernetes_without_such_classes_is_reported() -> None:
     api = OldApi()
     each = claim(api, "fast")
-    outcome = change_classes(context(api), [each, each])
+    ctx = context(api)
+    outcome = concluded(ctx, change_classes([each, each]))
     assert isinstance(outcome, Refused)
     assert f"spec.tikv.volumeAttributesClassName: PersistentVolumeClaim {NAME} does not keep" in outcome.message
     assert 1 == len([call for call in api.calls if call.startswith("PATCH")])

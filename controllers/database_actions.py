@@ -1,0 +1,97 @@
+"""The performance of the actions on the database (`member.actions`), and of deletions, which need evidence."""
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+from structlog.contextvars import bound_contextvars
+
+from controllers.executor import Executor
+from kube.actions import Action
+from kube.deletion import Destroyer
+from member.actions import (
+    ClosePumpNode,
+    Delete,
+    EnablePlacementRules,
+    EndEviction,
+    EvictLeaders,
+    KeepStore,
+    MoveTables,
+    PauseDDL,
+    RemoveMaster,
+    RemoveMember,
+    RemoveStore,
+    RemoveWorker,
+    ResignMaster,
+    ResignOwner,
+    ResumeDDL,
+    SetRootPassword,
+    SetServerLabels,
+    SetStoreLabels,
+    TransferLeader,
+    TransferPrimary,
+)
+from member.context import Dependencies
+from member.evidence import require
+
+_DESTRUCTIVE = (Delete, RemoveMember, RemoveStore, RemoveMaster, RemoveWorker, ClosePumpNode)
+
+
+def executor_of(deps: Dependencies) -> Executor:
+    """An executor that also performs the actions on the database."""
+    return Executor(deps.applier, deps.recorder, partial(_perform, Destroyer(deps.client)))
+
+
+def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, PLR0911, PLR0912  (one for each action)
+    """Raises TypeError for an act that destroys without evidence, and for an unknown action."""
+    with _evidence(action):
+        match action:
+            case Delete(seen, _, propagation, grace):
+                return destroyer.delete(seen, propagation=propagation, grace_period_seconds=grace)
+            case RemoveMember(pd, member, _):
+                return pd.delete_member(member)
+            case RemoveStore(pd, store, _, may_go):
+                return pd.delete_store(store, may_go)
+            case KeepStore(pd, store):
+                return pd.restore_store(store)
+            case EvictLeaders(pd, store_id):
+                return pd.begin_evict_leaders(store_id)
+            case EndEviction(pd, store_id, confirm):
+                return pd.end_evict_leaders(store_id, confirm=confirm)
+            case TransferLeader(pd, to):
+                return pd.transfer_leader(to)
+            case EnablePlacementRules(pd):
+                return pd.enable_placement_rules()
+            case SetStoreLabels(pd, store_id, labels):
+                return pd.set_store_labels(store_id, labels)
+            case TransferPrimary(microservice, to):
+                return microservice.transfer_primary(to)
+            case RemoveMaster(masters, master, _):
+                return masters.delete_master(master)
+            case RemoveWorker(masters, worker, _):
+                return masters.delete_worker(worker)
+            case ResignMaster(master):
+                return master.evict_leader()
+            case ClosePumpNode(pump, node, _):
+                return pump.close(node)
+            case ResignOwner(capture):
+                return capture.resign_owner()
+            case MoveTables(capture, capture_id):
+                return capture.drain(capture_id)
+            case PauseDDL(tidb):
+                return tidb.start_upgrade()
+            case ResumeDDL(tidb):
+                return tidb.finish_upgrade()
+            case SetServerLabels(server, labels):
+                return server.set_labels(labels)
+            case SetRootPassword(sql, password):
+                return sql.set_password(password)
+            case _:
+                raise TypeError(f"the executor cannot perform {action!r}")
+
+
+def _evidence(action: Action[Any]) -> AbstractContextManager[object]:
+    """Check the evidence for an act that destroys, and add it to the log lines about the act."""
+    if not isinstance(action, _DESTRUCTIVE):
+        return nullcontext()
+    return bound_contextvars(why=require(action.why, type(action).__name__).what)

@@ -1,0 +1,196 @@
+"""What decisions do to the database and to what holds its data, as values (see `kube.actions`).
+
+Actions that destroy carry the evidence for it; without, they are not performed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
+from dataplane.pd import LiveMember, LiveStore, PDClient
+from dataplane.pdms import PDMSClient
+from dataplane.pump import LivePumpNode, PumpClient
+from dataplane.sql import RootClient
+from dataplane.ticdc import TiCDCClient
+from dataplane.tidb import TiDBClient
+from dataplane.tiproxy import TiProxyClient
+from kube.actions import Action
+from kube.deletion import LiveObject
+from member.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(Action[None]):
+    """Delete an object in the version that was read live. An object that is already gone counts as deleted.
+
+    Raises Conflict if it has changed since, other ApiErrors, TransportError, LeaseExpired.
+    """
+
+    seen: LiveObject
+    why: Evidence
+    propagation: str = ""
+    grace_period_seconds: int | None = None
+
+
+# PD and its stores
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMember(Action[None]):
+    """Remove a member from PD. Raises Conflict if PD refuses, other DataPlaneErrors, LeaseExpired."""
+
+    pd: PDClient
+    seen: LiveMember
+    why: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStore(Action[bool]):
+    """Have PD move a store's data away. The result is False if `may_go` rejects the stores that PD lists right before.
+
+    Raises as `RemoveMember`.
+    """
+
+    pd: PDClient
+    seen: LiveStore
+    why: Evidence
+    may_go: Callable[[Sequence[LiveStore]], bool] = lambda _listed: True
+
+
+@dataclass(frozen=True, slots=True)
+class KeepStore(Action[None]):
+    """Take the removal of a store back. Raises DataPlaneError, LeaseExpired."""
+
+    pd: PDClient
+    store: LiveStore
+
+
+@dataclass(frozen=True, slots=True)
+class EvictLeaders(Action[None]):
+    """Start moving leaders away from a store. Raises DataPlaneError, LeaseExpired."""
+
+    pd: PDClient
+    store: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndEviction(Action[None]):
+    """Let leaders return to a store; `confirm` reads back that the eviction is gone. Raises as `EvictLeaders`."""
+
+    pd: PDClient
+    store: int
+    confirm: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TransferLeader(Action[None]):
+    """Ask PD to make another member its leader. Raises DataPlaneError, LeaseExpired."""
+
+    pd: PDClient
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransferPrimary(Action[None]):
+    """Ask a PD microservice to make another member its primary. Raises as `TransferLeader`."""
+
+    member: PDMSClient
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnablePlacementRules(Action[None]):
+    """Switch placement rules on in PD. Raises as `TransferLeader`."""
+
+    pd: PDClient
+
+
+@dataclass(frozen=True, slots=True)
+class SetStoreLabels(Action[None]):
+    """Set labels of a store in PD. Raises as `TransferLeader`."""
+
+    pd: PDClient
+    store: int
+    labels: Mapping[str, str]
+
+
+# Servers of other components
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMaster(Action[None]):
+    """Remove a master from DM. Raises as `RemoveMember`."""
+
+    masters: DMMasterClient
+    seen: LiveMaster
+    why: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveWorker(Action[None]):
+    """Remove an offline worker from DM. Raises as `RemoveMember`."""
+
+    masters: DMMasterClient
+    seen: LiveWorker
+    why: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class ResignMaster(Action[None]):
+    """Ask a DM master to give up the leadership. Raises as `TransferLeader`."""
+
+    master: DMMasterClient
+
+
+@dataclass(frozen=True, slots=True)
+class ClosePumpNode(Action[None]):
+    """Close a Pump node: it accepts no more binlogs and goes offline once all are read. Raises as `RemoveMember`."""
+
+    pump: PumpClient
+    seen: LivePumpNode
+    why: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class ResignOwner(Action[bool]):
+    """Ask a capture to give up the ownership; the result is False if its version cannot. Raises as `TransferLeader`."""
+
+    server: TiCDCClient
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTables(Action[int]):
+    """Ask a capture's server to move its tables away; the result is the number left. Raises as `TransferLeader`."""
+
+    server: TiCDCClient
+    capture: str
+
+
+@dataclass(frozen=True, slots=True)
+class PauseDDL(Action[None]):
+    """Ask TiDB to pause users' DDL for an upgrade. Raises as `TransferLeader`."""
+
+    server: TiDBClient
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeDDL(Action[None]):
+    """Ask TiDB to resume users' DDL. Raises as `TransferLeader`."""
+
+    server: TiDBClient
+
+
+@dataclass(frozen=True, slots=True)
+class SetServerLabels(Action[None]):
+    """Send a server the labels of its node. Raises as `TransferLeader`."""
+
+    server: TiDBClient | TiProxyClient
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetRootPassword(Action[None]):
+    """Set the password of TiDB's root. Raises AccessDenied if root has another one, other DataPlaneErrors."""
+
+    server: RootClient
+    password: str
