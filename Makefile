@@ -54,9 +54,9 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m apis.crd --check
-	@$(BIN)/python -m member.reasons --check
+	@$(BIN)/python -m cli.reasons --check
 	@$(BIN)/python -m controller_manager.reference --check
-	@$(BIN)/python -m member.fields --check
+	@$(BIN)/python -m cli.fields --check
 	@$(BIN)/python -m cli.doctor.table --check
 	@$(BIN)/python -m tests.states --check
 	@$(BIN)/python -m tests.style
@@ -66,9 +66,9 @@ format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/python -m apis.crd
-	@$(BIN)/python -m member.reasons
+	@$(BIN)/python -m cli.reasons
 	@$(BIN)/python -m controller_manager.reference
-	@$(BIN)/python -m member.fields
+	@$(BIN)/python -m cli.fields
 	@$(BIN)/python -m cli.doctor.table
 	@$(BIN)/python -m tests.states
 	@$(BIN)/python -m tests.style --lower

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from cli.doctor.diagnosis import CAUSES
 from cli.doctor.finding import Cause, Severity
-from member.reasons.__main__ import target
-from member.reasons.registry import REASONS
+from cli.reasons.__main__ import target
+from cli.reasons.registry import REASONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md"
 

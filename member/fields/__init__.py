@@ -1,1 +1,1 @@
-"""The effects of all fields of a spec, found by setting them: `python -m member.fields` writes docs/fields.md."""
+"""Fields of a spec that have no effect, and settings that something else overrides."""

@@ -13,9 +13,9 @@ from apis.defaulting import with_defaults
 from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
 from apis.validation import validate
+from cli.fields.probe import desired_objects
 from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS
-from member.fields.objects import desired_objects
 from simulate.engine.trees import merged
 from tests.apis.field_trees import shared_file
 from tests.cases.case_world import CaseWorld, of_case

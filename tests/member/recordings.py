@@ -18,9 +18,9 @@ from apis.accessor import find
 from apis.cluster import Cluster
 from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
+from cli.fields.probe import desired_objects
 from kube.objects import Json
 from member.components import workload, workload_names
-from member.fields.objects import desired_objects
 from member.lifecycle.workload import Workload
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"

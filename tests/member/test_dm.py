@@ -8,10 +8,10 @@ from apis.defaulting import with_defaults
 from apis.dm_components import DMFailureMember, DMWorkerFailureMember
 from apis.dmcluster import DMCluster
 from apis.ordinals import desired_replicas
+from cli.fields.probe import desired_objects
 from kube.objects import Json
 from member.dm import masters, workers
 from member.dm.start_script import master_script, worker_script
-from member.fields.objects import desired_objects
 from tests.member.recordings import Recording, differences
 
 PARTITION = "/spec/updateStrategy/rollingUpdate/partition: ours 3, not recorded"

@@ -8,14 +8,14 @@ from apis.decoding import InvalidField, decode
 from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation import stricter, validate
+from cli.fields.effects import differences
+from cli.fields.probe import made_of
+from cli.fields.samples import SETTINGS, Pair, pairs
 from kube.objects import Json, condition_of
 from kube.resources import STATEFUL_SETS
 from member.fields import ignored as module
 from member.fields.declared import AT_RUN_TIME, NO_EFFECT
-from member.fields.effects import differences
 from member.fields.ignored import NEEDS, ignored
-from member.fields.probe import made_of
-from member.fields.samples import SETTINGS, Pair, pairs
 from member.fields.schema import fields, fits, last_fit
 from member.fields.settings import overridden
 from ports.clock import FakeClock

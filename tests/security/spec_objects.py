@@ -19,6 +19,7 @@ from backup_manager.database import Login
 from backup_manager.imports import lightning_config
 from backup_manager.places import storage_flags
 from backup_manager.tool_arguments import dumpling_arguments, lightning_arguments
+from cli.fields.probe import desired_objects
 from kube.objects import Json
 from kube.resources import (
     BACKUPS,
@@ -32,7 +33,6 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
-from member.fields.objects import desired_objects
 from simulate.manifests.type_mutants import MutantWorld
 
 _MADE = (STATEFUL_SETS, DEPLOYMENTS, JOBS, CONFIG_MAPS)

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from cli.fields.samples import VALUES
 from kube.objects import Json
-from member.fields.samples import VALUES
 from member.fields.schema import ITEM
 
 NOTES = ("tidb.pingcap.com/written-for", "pingcap.com/last-applied-configuration")

@@ -12,13 +12,13 @@ import msgspec
 
 from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
+from cli.fields.probe import desired_objects
 from controller_manager.observing import comparable
 from dataplane.read_only import ReadOnlyTransport
 from kube.dry_run import DryRunTransport, PlannedWrite
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.components import workload
-from member.fields.objects import desired_objects
 from member.labels import LAST_APPLIED, OWNER_GENERATION, START_SCRIPT_OPTIONS
 from ports.clock import FakeClock
 from ports.transport import Request

@@ -22,6 +22,7 @@ from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.tidbcluster import TidbCluster
+from cli.fields.probe import desired_objects
 from kube.client import Client
 from kube.errors import AlreadyExists, NotFound
 from kube.objects import Json, Object
@@ -35,7 +36,6 @@ from kube.resources import (
     Resource,
 )
 from member.dashboard import desired as dash
-from member.fields.objects import desired_objects
 from member.labels import CLUSTER_ID, LAST_APPLIED, LAST_APPLIED_POD_TEMPLATE, MEMBER_ID, POD_NAME, STORE_ID
 from member.monitor.objects import everything
 from member.ng_monitoring import desired as ngm

@@ -9,10 +9,10 @@ from apis.dmcluster import DMClusterStatus
 from apis.tidbcluster import TidbClusterStatus
 from cli.doctor.facts import MODELS, Facts, name_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
+from cli.reasons.registry import REASONS
 from controllers.conditions import READY
 from kube.objects import Json, condition_of
 from member.availability import BAD_TLS, NO_PD, NO_SUCH_CLUSTER
-from member.reasons.registry import REASONS
 
 _QUORUM_LOST = "PDQuorumLost"
 

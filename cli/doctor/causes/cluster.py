@@ -10,11 +10,11 @@ from apis.unknown_fields import unknown_fields
 from apis.validation import validate
 from cli.doctor.facts import MODELS, Facts
 from cli.doctor.finding import Cause, Severity, Sign
+from cli.reasons.registry import REASONS
 from controllers.conditions import INVALID, PROGRESSING, READY
 from member.fields.ignored import ignored
 from member.fields.settings import overridden
 from member.outcome import DONE
-from member.reasons.registry import REASONS
 
 _LONG = timedelta(minutes=30)
 

@@ -5,7 +5,7 @@ A Backup and a Restore have them in the condition `Waiting`, a CompactBackup in 
 
 from collections.abc import Mapping
 
-from member.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
+from cli.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
 
 _RETRIES = "It tries again on its own, after growing pauses."
 

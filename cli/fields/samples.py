@@ -1,4 +1,4 @@
-"""Clusters in which a field has a meaning, and a value for it: the input of `member.fields.probe`.
+"""Clusters in which a field has a meaning, and a value for it: the input of `cli.fields.probe`.
 
 Sizes, names and addresses are examples. Each value is valid at its path; the probe checks it.
 """

@@ -10,10 +10,10 @@ import pytest
 
 from apis.cluster import WITHOUT_EFFECT
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_type, component_types
+from cli.reasons.__main__ import DIRECTORY, outdated, pages, target, write
+from cli.reasons.registry import REASONS
 from controllers.stages import EXPECTED
 from member.components import workload_names
-from member.reasons.__main__ import DIRECTORY, outdated, pages, target, write
-from member.reasons.registry import REASONS
 from tests.style.rules import anchors
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from member.reasons.reason import Reason
+from cli.reasons.reason import Reason
 
 FAILING_OVER: Mapping[str, Reason] = {
     "PDMemberUnhealthy": Reason(

@@ -1,17 +1,17 @@
-"""`python -m member.fields [--check]`: write docs/fields.md, or report that it is outdated."""
+"""`python -m cli.fields [--check]`: write docs/fields.md, or report that it is outdated."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from member.fields import table
+from cli.fields import table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "fields.md"
 
 
 def main(arguments: list[str]) -> int:
     """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m member.fields", description="Write docs/fields.md.")
+    parser = argparse.ArgumentParser(prog="python -m cli.fields", description="Write docs/fields.md.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is not up to date")
     check: bool = parser.parse_args(arguments).check
     if wrong := table.defects():
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     if not check:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        sys.stderr.write(f"{PAGE} is not up to date; run `python -m member.fields`\n")
+        sys.stderr.write(f"{PAGE} is not up to date; run `python -m cli.fields`\n")
         return 1
     return 0
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from member.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
+from cli.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
 
 _WATCHES = "It replaces what failover may replace."
 _KEEPS = "It removes nothing, and trusts no earlier answer."

@@ -1,20 +1,25 @@
 """The effect of a field, found by setting it in a cluster and comparing all objects."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import msgspec
 
+from apis.accessor import component, find
+from apis.cluster import Cluster
 from apis.defaulting import with_defaults
 from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation import stricter, validate
+from cli.fields.effects import Place, differences
+from cli.fields.samples import pairs
 from kube.objects import Json
-from member.fields.effects import Place, differences
-from member.fields.objects import desired_objects
-from member.fields.samples import pairs
+from member.components import workload, workload_names
+from member.discovery import desired as discovery
 from member.fields.schema import fields
+from member.naming import member_name
+from member.objects.config_map import choose_config_map, config_map
 from ports.structs import convert
 
 IMAGE = "pingcap/tidb-operator:latest"
@@ -66,3 +71,20 @@ def _problems(cluster: Json) -> list[Problem]:
 
 def _defaulted(cluster: Json) -> TidbCluster:
     return with_defaults(convert(cluster, TidbCluster))
+
+
+def desired_objects(tc: Cluster, discovery_image: str) -> Iterator[Json]:
+    """The objects of a defaulted cluster, component by component. Raises InvalidField for an invalid spec."""
+    if discovery.wanted(tc):
+        yield discovery.role(tc)
+        yield discovery.service_account(tc)
+        yield discovery.role_binding(tc)
+        yield discovery.deployment(tc, discovery_image)
+        yield discovery.service(tc)
+    for own in (workload(name) for name in workload_names(tc.kind) if find(tc, name) is not None):
+        strategy = component(tc, own.name).config_update_strategy
+        choice = choose_config_map(member_name(tc, own.name), own.content(tc), strategy)
+        yield from own.services(tc)
+        if choice.data:
+            yield config_map(tc, own.name, choice)
+        yield own.stateful_set(tc, choice.name)

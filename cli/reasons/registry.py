@@ -5,15 +5,14 @@ A test holds this list and the code to each other.
 
 from collections.abc import Mapping
 
-from member.reasons.commands import COMMANDS
-from member.reasons.dm import OF_DM
-from member.reasons.errors import ERRORS
-from member.reasons.failover import FAILING_OVER
-from member.reasons.jobs import OF_JOBS
-from member.reasons.monitors import MONITORS
-from member.reasons.other_resources import OTHER_RESOURCES
-from member.reasons.outages import OUTAGES
-from member.reasons.reason import (
+from cli.reasons.commands import COMMANDS
+from cli.reasons.dm import OF_DM
+from cli.reasons.errors import ERRORS
+from cli.reasons.failover import FAILING_OVER
+from cli.reasons.jobs import OF_JOBS
+from cli.reasons.other_resources import MONITORS, OTHER_RESOURCES
+from cli.reasons.outages import OUTAGES
+from cli.reasons.reason import (
     AT_ONCE,
     LOOK_AT_PD,
     LOOK_AT_PODS,

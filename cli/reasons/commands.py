@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from member.reasons.reason import NOTHING, TRANSIENT, WITH_THE_CACHE, Reason
+from cli.reasons.reason import NOTHING, TRANSIENT, WITH_THE_CACHE, Reason
 
 COMMANDS: Mapping[str, Reason] = {
     "AnotherPodRestarting": Reason(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from member.reasons.reason import Reason
+from cli.reasons.reason import Reason
 
 _LOGS = "`kubectl logs` of the pods of dm-master and dm-worker."
 

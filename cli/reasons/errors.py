@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from member.reasons.reason import LOOK_AT_PD, NOTHING, TRANSIENT, Reason
+from cli.reasons.reason import LOOK_AT_PD, NOTHING, TRANSIENT, Reason
 
 
 def _kubernetes(means: str, you: str = "If this persists: look at the API server and at the operator's log.") -> Reason:

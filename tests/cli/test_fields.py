@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from apis.accessor import Component
+from cli.fields import probe, samples, table
+from cli.fields.__main__ import PAGE
+from cli.fields.effects import Place, differences
+from cli.fields.probe import BadSample, effect, made_of
+from cli.fields.samples import Pair, pairs
 from kube.objects import Json
-from member.fields import probe, samples, table
-from member.fields.__main__ import PAGE
 from member.fields.declared import AT_RUN_TIME, NO_EFFECT, TESTS
-from member.fields.effects import Place, differences
-from member.fields.probe import BadSample, effect, made_of
-from member.fields.samples import Pair, pairs
 from member.fields.schema import fields, fits
 from simulate.engine.trees import merged
 
