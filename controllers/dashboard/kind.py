@@ -20,7 +20,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     TIDB_DASHBOARDS,
 )
-from member.dashboard import desired
+from member import dashboard
 from member.labels import TIDB_OPERATOR
 from member.outcome import Outcome, Waiting
 
@@ -31,26 +31,26 @@ def _make(ctx: Reconcile[TidbDashboard]) -> Outcome:
     if isinstance(tc, Waiting):
         return tc
     granted = granted_by(ctx, tc)
-    copies = desired.certificates(ctx.model, tc).values()
+    copies = dashboard.certificates(ctx.model, tc).values()
     for copy, source in copies:
         data = certificate(ctx, tc.metadata.namespace, source)
         if isinstance(data, Waiting):
             return data
-        metadata = {"name": copy, "labels": desired.own_labels(ctx.model)}
+        metadata = {"name": copy, "labels": dashboard.own_labels(ctx.model)}
         apply_data(ctx, SECRETS, {"metadata": metadata, "type": "Opaque", "data": data}, granted)
-    apply_service(ctx, desired.service(ctx.model))
-    made = apply_stateful_set(ctx, marked(desired.stateful_set(ctx.model, tc), granted))
+    apply_service(ctx, dashboard.service(ctx.model))
+    made = apply_stateful_set(ctx, marked(dashboard.stateful_set(ctx.model, tc), granted))
     prune(ctx, SECRETS, {copy for copy, _ in copies})
     return made
 
 
 def _volumes(ctx: Reconcile[TidbDashboard]) -> Outcome:
-    return keep_volumes(ctx, desired.own_labels(ctx.model), ctx.model.spec.pv_reclaim_policy or "Retain")
+    return keep_volumes(ctx, dashboard.own_labels(ctx.model), ctx.model.spec.pv_reclaim_policy or "Retain")
 
 
 def _observe(ctx: Reconcile[TidbDashboard]) -> Outcome:
     """Update the status, even if earlier stages failed; v1.6 does not after an error."""
-    return observe(ctx, ctx.model.status, desired.stateful_set_name(ctx.model), ctx.outcomes.get("objects"))
+    return observe(ctx, ctx.model.status, dashboard.stateful_set_name(ctx.model), ctx.outcomes.get("objects"))
 
 
 TIDB_DASHBOARD = SimpleKind(

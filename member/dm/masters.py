@@ -8,7 +8,7 @@ from apis.identity import scheme
 from dataplane.addresses import DM_MASTER_PEER_PORT, DM_MASTER_PORT
 from kube.objects import Json
 from member.dm import shared
-from member.dm.start_script import master_script
+from member.dm.shared import master_script
 from member.naming import member_name, peer_service
 from member.objects import pod
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content

@@ -6,7 +6,7 @@ from apis.dmcluster import DMCluster
 from dataplane.addresses import DM_WORKER_PORT
 from kube.objects import Json
 from member.dm import shared
-from member.dm.start_script import worker_script
+from member.dm.shared import worker_script
 from member.naming import member_name, peer_service
 from member.objects import pod
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content

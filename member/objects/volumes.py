@@ -7,6 +7,7 @@ from apis.component_specs import StorageClaim
 from apis.problem import InvalidField
 from apis.shared import Quantity, StorageVolume
 from kube.objects import Json
+from ports import quantity
 
 ANNOTATIONS_VOLUME: Json = {
     "name": "annotations",
@@ -15,6 +16,8 @@ ANNOTATIONS_VOLUME: Json = {
 _LIFETIME = 3607
 """Seconds, as in Kubernetes: slightly above an hour, which identifies the requester."""
 _NAME = "kube-api-access"
+_GIB = 1024**3
+_MIB = 1024**2
 
 
 class HasStorage(Protocol):
@@ -215,3 +218,14 @@ def token_volume() -> Json:
         {"downwardAPI": {"items": [namespace]}},
     ]
     return {"name": _NAME, "projected": {"sources": sources}}
+
+
+def capacity(limits: Mapping[str, Quantity]) -> str:
+    """The storage limit in the notation of TiKV and TiFlash, whose GB and MB are binary; `0` means no limit."""
+    limit = quantity.parse(limits.get("storage", 0))
+    if limit != int(limit):
+        return "0"
+    size = int(limit)
+    if size == 0:
+        return "0"
+    return f"{size // _GIB}GB" if size % _GIB == 0 else f"{size // _MIB}MB"

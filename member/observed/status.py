@@ -4,15 +4,17 @@ Everything here only reads: it computes a status from StatefulSet, pods and volu
 the state that it dates.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from apis import predicates
 from apis.components import component_type
 from apis.ordinals import desired_replicas
 from apis.shared import ComponentStatus, Json
 from apis.times import stamp
+from dataplane.calls import TIMEOUT
 from kube.objects import Object, is_observed
 from member import labels
 from member.context import ClusterContext
@@ -25,6 +27,10 @@ NORMAL: Final = "Normal"
 SCALE: Final = "Scale"
 UPGRADE: Final = "Upgrade"
 SUSPEND: Final = "Suspend"
+_BUDGET = 10.0
+"""Seconds per reconcile for asking all servers. It matters if more servers are silent than are asked concurrently."""
+_SHORTEST = 0.1
+_T = TypeVar("_T")
 
 
 def phase(
@@ -123,3 +129,23 @@ def observe_pods(
         status.image = image_of(body, kind)
     status.volumes = observe_volumes(ctx, kind, pods)
     return pods
+
+
+def ask_all(
+    ctx: ClusterContext, pods: Sequence[str], before: Mapping[str, bool], ask: Callable[[str, float], _T]
+) -> dict[str, _T]:
+    """The answer of each pod, in the order of `pods`; `ask` gets a pod and its timeout in seconds.
+
+    Pods that were healthy `before` are asked first. Calls run concurrently, so `ask` must not read the API server: read
+    what it needs before the call.
+    """
+    clock = ctx.deps.clock
+    deadline = clock.now() + _BUDGET
+
+    def answer(pod: str) -> _T:
+        return ask(pod, min(max(deadline - clock.now(), _SHORTEST), TIMEOUT))
+
+    ordered = sorted(pods, key=lambda pod: not before.get(pod))
+    answers = ctx.deps.dataplane.side_by_side.run([partial(answer, pod) for pod in ordered])
+    found = dict(zip(ordered, answers, strict=True))
+    return {pod: found[pod] for pod in pods}

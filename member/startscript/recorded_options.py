@@ -10,7 +10,7 @@ from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.naming import discovery_mtls, referenced_cluster
-from member.startscript.pdms import has_name
+from member.startscript.pd import has_name
 
 _DEFAULT_START_TIMEOUT = 30
 

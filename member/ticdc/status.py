@@ -6,9 +6,8 @@ from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.ticdc import PORT, TiCDCClient
 from member import api_clients
 from member.context import ReconcileContext
-from member.observed.asking import ask_all
 from member.observed.pods import started_pods
-from member.observed.status import observe_pods
+from member.observed.status import ask_all, observe_pods
 from member.outcome import Done, Failed, Outcome
 
 

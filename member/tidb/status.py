@@ -7,9 +7,8 @@ from apis.component_statuses import TiDBMember
 from dataplane.errors import BadTlsMaterial
 from member import api_clients
 from member.context import ReconcileContext
-from member.observed.asking import ask_all
 from member.observed.pod import Pod
-from member.observed.status import observe_pods, server_pods, transition_time
+from member.observed.status import ask_all, observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
 from member.tidb.failover import ignored_pods
 

@@ -13,9 +13,9 @@ from member.labels import TIFLASH_PROXY_PORT
 from member.naming import cluster_secret, discovery_mtls, peer_service
 from member.objects import pod, volumes
 from member.objects import stateful_set as stateful_sets
-from member.objects.capacity import capacity
 from member.objects.config_map import Content
 from member.objects.services import peer, port
+from member.objects.volumes import capacity
 from member.startscript import options, tiflash_init_script, tiflash_script
 from member.tiflash.configuration import (
     LOGS,

@@ -12,9 +12,8 @@ from member.outcome import Outcome, Waiting
 from member.polling import next_poll
 from member.stores import replace_volume, status
 from member.stores.failover import failover
-from member.stores.outage import outage
 from member.stores.scale_in import scale_in
-from member.stores.serving import scale_out, stores_up
+from member.stores.serving import outage, scale_out, stores_up
 from member.tikv import commands, desired, rolling
 from member.tikv.kind import KIND
 

@@ -15,9 +15,9 @@ from member.labels import RESTORING_TO_POINT_IN_TIME
 from member.naming import cluster_client_secret, cluster_secret, peer_service
 from member.objects import pod, volumes
 from member.objects import stateful_set as stateful_sets
-from member.objects.capacity import capacity
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import peer, port
+from member.objects.volumes import capacity
 from member.startscript import tikv_script
 from member.startscript.recorded_options import tikv_options
 

@@ -9,9 +9,8 @@ from dataplane.tls import TlsMaterial
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import tidb_server_secret
-from member.observed.asking import ask_all
 from member.observed.pods import started_pods
-from member.observed.status import observe_pods, server_pods, transition_time
+from member.observed.status import ask_all, observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
 from member.tiproxy.certificates import serves_api_with_tidbs_certificate
 

@@ -11,7 +11,7 @@ from apis.ordinals import desired_replicas
 from cli.fields.probe import desired_objects
 from kube.objects import Json
 from member.dm import masters, workers
-from member.dm.start_script import master_script, worker_script
+from member.dm.shared import master_script, worker_script
 from tests.member.recordings import Recording, differences
 
 PARTITION = "/spec/updateStrategy/rollingUpdate/partition: ours 3, not recorded"

@@ -10,7 +10,7 @@ from apis.defaulting import with_defaults
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
-from member.dashboard import desired as dash
+from member import dashboard as dash
 from member.ng_monitoring import desired as ngm
 from tests.member.recordings import differences
 from tests.member.test_recordings_of_initializers import recorded

@@ -35,7 +35,7 @@ from kube.resources import (
     STORAGE_CLASSES,
     Resource,
 )
-from member.dashboard import desired as dash
+from member import dashboard as dash
 from member.labels import CLUSTER_ID, LAST_APPLIED, LAST_APPLIED_POD_TEMPLATE, MEMBER_ID, POD_NAME, STORE_ID
 from member.monitor.objects import everything
 from member.ng_monitoring import desired as ngm

@@ -1,1 +1,0 @@
-"""Objects of a TidbDashboard, pure (other-resources.md 4)."""
