@@ -59,7 +59,7 @@ class ClusterMemory:
     decided: Decided = field(default_factory=Decided)
     """All stages decide once more."""
     location_labels: KeptAnswer[tuple[str, ...]] = field(default_factory=KeptAnswer)
-    """Seconds until PD is asked again for its location labels."""
+    """PD is asked again for its location labels."""
     unheeded: KeptAnswer[Mapping[str, Sequence[Problem]]] = field(default_factory=KeptAnswer)
     """Fields and settings without effect are computed once more."""
     evicted_stores: set[int] = field(default_factory=set)

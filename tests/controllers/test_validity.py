@@ -69,7 +69,7 @@ def test_it_is_judged_again_when_an_input_of_the_judgement_has_changed() -> None
     ids=["what is wrong", "what depends on the time"],
 )
 @pytest.mark.rule("design-3.8")
-def test_without_recorded_inputs_it_is_judged_each_time(judge: Judge) -> None:
+def test_a_spec_with_problems_or_a_judgement_by_the_time_is_judged_each_time(judge: Judge) -> None:
     validity, cached = Validity(), made("basic")
     found = [validity.problems(cached, judge) for _ in range(2)]
     assert found[0] == found[1]

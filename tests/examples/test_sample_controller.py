@@ -134,7 +134,7 @@ def test_the_sample_controller_greets_puts_back_and_cleans_up(world: Side, names
 
 
 @pytest.mark.slow
-def test_the_sample_controller_serves_its_metrics_and_logs(running: Operator) -> None:
+def test_the_sample_controller_serves_health_and_metrics(running: Operator) -> None:
     eventually(lambda: leads(running) and running.page("/readyz")[0] == 200)
     assert 200 == running.page("/healthz")[0]
     pages = running.page("/metrics")[1]

@@ -25,7 +25,7 @@ from tests.controlplane.processes import ControlPlane
 from tests.e2e.waiting import CLOCK, eventually
 
 READER = "reader"
-"""The user agent of the requests that the contract counts."""
+"""The name of the user whose informers are tested."""
 
 _SHED = "contract-shed"
 _PRIORITY_LEVELS = Resource(
@@ -39,7 +39,7 @@ class Server(Protocol):
 
     @property
     def name(self) -> str:
-        """The names of the world."""
+        """The name of the world."""
 
     @property
     def port(self) -> int:

@@ -72,7 +72,7 @@ class TestTheFence:
             shards.check()
 
     @pytest.mark.rule("LE-22")
-    def test_no_shard_acts_for_an_empty_key(self) -> None:
+    def test_a_thread_that_acts_for_no_key_may_not_write(self) -> None:
         shards = Shards(2)
         shards.open(0, OpenFence())
         shards.open(1, OpenFence())

@@ -16,7 +16,7 @@ def _pump(**fields: object) -> Json:
 
 
 @pytest.mark.rule("objects-1.1")
-def test_the_service_has_no_suffix_and_no_component_label() -> None:
+def test_the_service_has_no_suffix_and_no_used_by_label() -> None:
     (service,) = pump.services(cluster(pump=PUMP))
     assert "demo-pump" == service["metadata"]["name"] == _pump()["spec"]["serviceName"]
     assert "app.kubernetes.io/used-by" not in service["metadata"]["labels"]

@@ -12,9 +12,9 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[2]
 _SEEDS = 2
 _EVERY_PLAN = 82
-"""The share of plans that once failed: every second one."""
+"""One in this many of the plans that once failed runs."""
 _EVERY = 960
-"""The share of plans of these workloads that run: one in this many."""
+"""One in this many plans of these workloads runs."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
 _WORKLOADS = ("bring-up-tiny", "tidb-config")
 """Each has to be run as it is before anything can be compared with it."""

@@ -258,7 +258,7 @@ def outcome(recorder: Recorder, resource: Resource, spec: Json) -> str:
 
 
 SECONDS = 10.0
-"""The phases in which the Job of an object has called its tool, or has deleted its files."""
+"""Seconds until the Job of an object has called its tool, or has deleted its files."""
 
 
 OF_EACH_RUN = r"m\d{5}x|(volume|lightning)-\w{8}|\d{4}-\d\d-\d\dT[\d:]+Z"

@@ -45,7 +45,7 @@ MADE = (
 )
 ONE_OF_EACH: Json = {"master": {"replicas": 1}, "worker": {"replicas": 1}}
 SECONDS: Mapping[Resource, float] = {DM_CLUSTERS: 14.0}
-"""Resyncs until an object is Ready; three for all others."""
+"""Seconds until an object is Ready; three for all others."""
 
 OTHER_VALUES: Mapping[str, object] = {
     "configUpdateStrategy": "InPlace",

@@ -135,7 +135,7 @@ class Halfway:
         return stamp(self.world.clock.wall())
 
     def annotations(self, resource: Resource, name: str) -> set[str]:
-        """The annotations of an object, by key."""
+        """The keys of an object's annotations."""
         return set(self.world.get(resource, name)["metadata"].get("annotations") or ())
 
     def store(self, pod: str) -> str:
