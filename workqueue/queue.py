@@ -72,7 +72,7 @@ class Queue(Generic[T]):
             return self._take()
 
     def try_get(self) -> tuple[T | None, bool]:
-        """Take an item without waiting: as `get`, or `(None, False)` when the queue is empty."""
+        """Take an item without waiting: like `get`, or `(None, False)` when the queue is empty."""
         with self._lock:
             return self._take()
 

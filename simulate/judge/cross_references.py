@@ -43,7 +43,7 @@ class CrossReferenceJudge:
         self._serving: frozenset[str] | None = None
 
     def note_pods(self) -> None:
-        """Remember the source's pods, which must run on from now."""
+        """Remember the source's pods, which must keep running."""
         self._serving = self._ready_pods()
 
     def wrong(self) -> Iterator[str]:

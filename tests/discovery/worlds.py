@@ -76,7 +76,7 @@ class World:
         return self.pods.get(pod, "")
 
     def get(self, namespace: str, name: str) -> TidbCluster:
-        """The cluster, or its error raised."""
+        """The cluster; raises its error if it has one."""
         if isinstance(self.tc, Exception):
             raise self.tc
         assert (namespace, name) == (self.tc.metadata.namespace, self.tc.metadata.name)

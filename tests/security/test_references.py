@@ -340,7 +340,7 @@ def test_objects_of_a_schedule_need_consent_too(world: TwoNamespaces, case: Case
 
 @pytest.mark.parametrize("ends", [True, False], ids=["a process ends", "an answer is lost"])
 @pytest.mark.parametrize("case", [MONITORS[0], MONITORS[2], *DASHBOARDS], ids=lambda case: f"{case.resource.kind}")
-def test_a_withdrawn_consent_removes_everything_whatever_happens_to_a_write(case: Case, ends: bool) -> None:
+def test_a_withdrawn_consent_removes_everything_even_if_writes_fail(case: Case, ends: bool) -> None:
     def make() -> SimpleWorld:
         world = TwoNamespaces(case.resource)
         world.add_cluster("own")
