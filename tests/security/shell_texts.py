@@ -99,7 +99,7 @@ class Room:
             cwd=self._root,
             env={"POD_NAME": "x-0", "NAMESPACE": "ns", "SHARD": "0", **(variables or {}), "PATH": str(self._programs)},
         )
-        _, *calls = self._record.read_text("utf-8").split(_BEGINS)
+        _, *calls = self._record.read_bytes().decode().split(_BEGINS)
         return Ran([call.split("\0")[:-1] for call in calls])
 
     def sings(self, text: str, shell: str) -> bool:
