@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import backup_manager.clean
+import backup_manager.gc_life_time
 import backup_manager.storage.deletion
 import backup_manager.transfers
 import cli.backup_storage
@@ -203,6 +204,8 @@ class Recorder:
             self.seen.append(repr(parts(storage)))
             return parts(storage)
 
+        # a pod that TiDB refuses ends, instead of waiting beyond the test
+        patch.setattr(backup_manager.gc_life_time, "_PATIENCE", 0.0)
         patch.setattr(cli.backups._Launcher, "run", running)
         patch.setattr(cli.backups._Tidb, "__init__", connecting)
         patch.setattr(cli.backups._Tidb, "set_variable", setting)
