@@ -75,6 +75,17 @@ def is_automatic(ctx: ClusterContext) -> bool:
     return ctx.tc.metadata.annotations.get(AUTO_FAILURE_RECOVERY) == "true"
 
 
+def automatic_or_wait(ctx: ClusterContext) -> Evidence | Waiting:
+    """Evidence from a live read that the user allows that, or the wait for the cache to show that it was withdrawn.
+
+    Raises ApiError, TransportError.
+    """
+    seen = look_up(ctx, ctx.resource, ctx.name, ctx.namespace)
+    if isinstance(seen, Evidence) or seen.object.metadata.annotations.get(AUTO_FAILURE_RECOVERY) != "true":
+        return Waiting("CacheOutdated", f"waiting for the cache to show that {AUTO_FAILURE_RECOVERY} was removed", 0.5)
+    return shown_by(seen, "the user allows the operator to complete the recovery")
+
+
 def wait_for_replacement(ctx: ClusterContext, component: str, record: Record) -> Waiting | None:
     """The wait for the successor of a lost pod, as long as it may still bring the member back."""
     if not record.host_down:
@@ -120,7 +131,10 @@ async def _force(ctx: ClusterContext, component: str, record: Record) -> Waiting
     lost = _node_is_lost(ctx, found)
     if lost is None:
         return None
-    await Delete(found, lost, propagation="Background", grace_period_seconds=0)
+    allowed = automatic_or_wait(ctx)
+    if isinstance(allowed, Waiting):
+        return allowed
+    await Delete(found, lost & allowed, propagation="Background", grace_period_seconds=0)
     what = f"pod {record.pod_name} was force-deleted: its node is down"
     await Emit(ctx.owner, WARNING, NODE_FAILURE, what)
     return Waiting("HostDown", f"{what}; waiting for its replacement", next_poll(ctx, component))

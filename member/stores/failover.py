@@ -17,7 +17,7 @@ from member import api_clients
 from member.actions import RemoveStore
 from member.context import ReconcileContext
 from member.evidence import Evidence, store_gone
-from member.failover.node_failure import handle_failed_hosts, is_automatic, wait_for_replacement
+from member.failover.node_failure import automatic_or_wait, handle_failed_hosts, is_automatic, wait_for_replacement
 from member.failover.steps import (
     RECOVERY,
     UNHEALTHY,
@@ -131,14 +131,19 @@ async def _remove(ctx: ReconcileContext, kind: StoreKind, key: str, record: TiKV
         return Waiting(
             "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
         )
+    allowed = automatic_or_wait(ctx)
+    if isinstance(allowed, Waiting):
+        return allowed
     store = kind.status_in(ctx).stores.get(key)
     if store and store.state == DOWN:
-        return wait_for_replacement(ctx, kind.name, record) or await _delete_store(ctx, kind, record, recorded)
+        return wait_for_replacement(ctx, kind.name, record) or await _delete_store(
+            ctx, kind, record, recorded & allowed
+        )
     gone = store_gone(ctx, int(record.store_id), "")
     if gone is None:
         what = f"waiting until store {record.store_id} of pod {record.pod_name} is Tombstone"
         return Waiting(f"{kind.title}Failover", what, next_poll(ctx, kind.name))
-    await clean_up(ctx, kind.name, record.pod_name, record.pvc_uid_set, gone)
+    await clean_up(ctx, kind.name, record.pod_name, record.pvc_uid_set, gone & allowed)
     record.store_deleted = True
     return Waiting(f"{kind.title}Failover", f"{gone.what}; starting pod {record.pod_name} on new volumes")
 

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from kube.objects import Json
-from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES
+from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES, TIDB_CLUSTERS
 from member.context import FailoverSettings, Settings
+from member.labels import AUTO_FAILURE_RECOVERY
 from ports.clock import FakeClock
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.faults import Heal, WorldFaults
@@ -25,6 +26,11 @@ _PERIOD = 60.0
 _HASTY = Settings(
     "tidb-operator-py:test",
     FailoverSettings(pd_period=_PERIOD, dm_master_period=_PERIOD),
+    rechecks=True,
+)
+_WITH_MACHINES = Settings(
+    "tidb-operator-py:test",
+    FailoverSettings(pd_period=_PERIOD, tikv_period=_PERIOD, detect_node_failure=True),
     rechecks=True,
 )
 _NOTICED = 60.0
@@ -208,6 +214,10 @@ _PUMP: Json = {"baseImage": "pingcap/tidb-binlog", "replicas": 2, "config": {}, 
 _WARN: Json = {"config": {"log": {"level": "warn"}}}
 _MASTERS: dict[str, Any] = {"asked": f"{DM_NAME}-dm-master-*", "half": f"{DM_NAME}-dm-master-[12]", "is_dm": True}
 
+_LOST_MACHINE: Json = {
+    "pd": {"replicas": 3, "maxFailoverCount": 3, "config": '[schedule]\nmax-store-down-time = "1m"\n'},
+    "tikv": {"replicas": 3, "maxFailoverCount": 3},
+}
 _ALONE: dict[str, Any] = {"asked": "basic-pd-0", "half": "basic-pd-0"}
 """A cluster with a single PD is enough for a step that asks no server."""
 _CLAIM = "tikv-basic-tikv-0"
@@ -257,6 +267,18 @@ def _without_volume(world: OperatorWorld) -> None:
     world.admin.create(STORAGE_CLASSES, body)
     world.change(pump=_PUMP | {"replicas": 1, "storageClassName": _SLOW})
     world.run(30.0)
+
+
+def _machine_lost(world: OperatorWorld) -> None:
+    """The machine of a store is gone for good, and the failure is recorded."""
+    world.world.faults.host_gone(f"{NAMESPACE}/basic-tikv-2")
+    world.run(400.0)
+
+
+def _recover(value: str | None) -> Act:
+    """The user allows the operator to give the data of a lost machine up, or withdraws that."""
+    patch = {"metadata": {"annotations": {AUTO_FAILURE_RECOVERY: value}}}
+    return lambda world: world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, patch)
 
 
 def _left_in_etcd(world: OperatorWorld) -> None:
@@ -481,5 +503,14 @@ SCENARIOS: Mapping[str, Scenario] = {
         "basic-tidb-0",
         spec=_THREE,
         before=_left_in_etcd,
+    ),
+    "lost-pod": Scenario(
+        _recover("true"),
+        _recover(None),
+        ("delete pods basic-tikv-2",),
+        "basic-tikv-1",
+        spec=_LOST_MACHINE,
+        before=_machine_lost,
+        settings=_WITH_MACHINES,
     ),
 }

@@ -246,6 +246,12 @@ ROWS: Sequence[Row] = (
         (_W, _A, _A, _W, _W, _C, _A),
         ("meta/topology.py act topology.forget",),
     ),
+    Row(
+        "delete the pod of a machine that is gone, without waiting for its kubelet",
+        "lost-pod",
+        (_W, _A, _A, _W, _W, _W, _W),
+        ("member/failover/node_failure.py _force Delete",),
+    ),
 )
 
 OTHERS: Sequence[Other] = (
@@ -257,16 +263,9 @@ OTHERS: Sequence[Other] = (
     ),
     Other(
         "take the store of a machine that is gone offline",
-        "PD, asked for the store by its id, says that it is Down; the status, read live, has the record",
+        "PD, asked for the store by its id, says that it is Down; the status and the user's annotation, read live",
         "tests/member/failover/test_steps.py",
         ("member/stores/failover.py _delete_store RemoveStore",),
-    ),
-    Other(
-        "delete the pod of a machine that is gone, without waiting for its kubelet",
-        "the user's annotation, the record of the failure, and the Node, read live",
-        "tests/member/failover/test_node_failure.py",
-        ("member/failover/node_failure.py _force Delete",),
-        asks_none=True,
     ),
     Other(
         "delete the Job of a Backup, Restore, schedule or TidbInitializer",
