@@ -7,7 +7,10 @@ from kube.errors import ApiError
 
 
 async def each_apart(decisions: Iterable[Decision[None]]) -> None:
-    """Run all actions, then raise the first ApiError. Other exceptions are raised immediately."""
+    """Conclude all decisions, then raise the first ApiError. Other exceptions are raised immediately.
+
+    `decisions` are made one by one, so that none is left over when one raises.
+    """
     refused: list[ApiError] = []
     for decision in decisions:
         try:

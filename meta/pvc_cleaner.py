@@ -4,6 +4,8 @@ A claim is deleted only with spec.enablePVReclaim, and only if live reads in thi
 pod is gone, the StatefulSet lacks its ordinal, PD lacks its member or store (I1, I2, F5).
 """
 
+from itertools import chain
+
 from apis import predicates
 from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
 from apis.components import component_names
@@ -43,7 +45,7 @@ async def act(ctx: ClusterContext) -> Outcome:
         return Done("paused")
     holding = claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind))
     deferred = claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred, ctx.tc.kind))
-    await each_apart([*(_unlock(ctx, claim) for claim in holding), *(_go_on(ctx, each) for each in deferred)])
+    await each_apart(chain((_unlock(ctx, claim) for claim in holding), (_go_on(ctx, each) for each in deferred)))
     return Done()
 
 
