@@ -152,6 +152,7 @@ ELSEWHERE: Mapping[str, str] = {
     "gcs.projectId": "nothing: the credentials name the project, but v1.6 requires it",
     "pitrFullBackupStorageProvider.gcs.projectId": "nothing, like that of the log",
     "pitrFullBackupStorageProvider.s3.provider": "nothing: BR has one, but v1.6 requires it",
+    "pitrFullBackupStorageProvider.s3.forcePathStyle": "true: the report leaves out false values",
     "pitrFullBackupStorageProvider.local.volume": "a mount of its own; here both are one",
 }
 """Fields that show only with something that this world lacks; each has other tests."""
