@@ -10,6 +10,7 @@ from controllers.executor import Executor
 from kube.actions import Action
 from kube.deletion import Destroyer
 from member.actions import (
+    Beside,
     ClosePumpNode,
     Delete,
     EnablePlacementRules,
@@ -33,6 +34,7 @@ from member.actions import (
 )
 from member.context import Dependencies
 from member.evidence import require
+from ports.side_by_side import both
 
 _DESTRUCTIVE = (Delete, RemoveMember, RemoveStore, RemoveMaster, RemoveWorker, ClosePumpNode)
 
@@ -48,6 +50,8 @@ def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, P
         match action:
             case Delete(seen, _, propagation, grace):
                 return destroyer.delete(seen, propagation=propagation, grace_period_seconds=grace)
+            case Beside(side_by_side, read, inner):
+                return both(side_by_side, read, partial(_perform, destroyer, inner))[0]
             case RemoveMember(pd, member, _):
                 return pd.delete_member(member)
             case RemoveStore(pd, store, _, may_go):

@@ -5,6 +5,7 @@ Actions that destroy carry the evidence for it; without, they are not performed.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
 from dataplane.pd import LiveMember, LiveStore, PDClient
@@ -17,6 +18,9 @@ from dataplane.tiproxy import TiProxyClient
 from kube.actions import Action
 from kube.deletion import LiveObject
 from member.evidence import Evidence
+from ports.side_by_side import SideBySide
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,18 @@ class SetStoreLabels(Action[None]):
     pd: PDClient
     store: int
     labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside(Action[T]):
+    """Perform an action while something is read; the result is the answer. Raises what either raises.
+
+    Each call may take seconds if a server is slow.
+    """
+
+    side_by_side: SideBySide
+    read: Callable[[], T]
+    action: Action[object]
 
 
 # Servers of other components

@@ -21,12 +21,6 @@ async def end(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
     await EndEviction(pd, store)
 
 
-async def end_of_tombstone(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
-    """Remove the remains of an eviction from a store that PD lists as Tombstone. Raises DataPlaneError."""
-    remember(ctx, store)
-    await EndEviction(pd, store, confirm=False)
-
-
 def remember(ctx: ReconcileContext, store: int) -> None:
     """Record that the operator evicts, or has evicted, this store."""
     ctx.memory.evicted_stores.add(store)

@@ -11,7 +11,7 @@ from apis.times import stamp
 from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
 from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDReads, Store
 from member import api_clients
-from member.actions import KeepStore, RemoveStore
+from member.actions import Beside, EndEviction, KeepStore, RemoveStore
 from member.context import ReconcileContext
 from member.evidence import Evidence, no_store, not_serving, pods_live, spec_or_wait, store_gone
 from member.lifecycle.pod_removal import PodRemoval
@@ -233,8 +233,9 @@ async def _without_store(kind: StoreKind, removal: PodRemoval) -> Evidence | Wai
             await evictions.end(ctx, api_clients.pd(ctx), known)
         return gone
     # a Tombstone leads no regions, so ending the eviction need not wait for the evidence
-    await evictions.end_of_tombstone(ctx, api_clients.pd(ctx), known)
-    return _gone(kind, removal)
+    evictions.remember(ctx, known)
+    ending = EndEviction(api_clients.pd(ctx), known, confirm=False)
+    return await Beside(ctx.deps.dataplane.side_by_side, partial(_gone, kind, removal), ending)
 
 
 def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:

@@ -89,7 +89,7 @@ def test_no_other_code_of_the_operator_deletes() -> None:
     # the second deletes Jobs, seen live and by their UID, which hold nothing; the third old Backups, seen live as well;
     # the last what other kinds want no more
     of_jobs = {"controllers/job_deletion.py", "controllers/backup_schedule/expiry.py"}
-    assert {"controllers/executor.py", "controllers/owned_deletion.py"} | of_jobs == found
+    assert {"controllers/database_actions.py", "controllers/owned_deletion.py"} | of_jobs == found
 
 
 async def _awaited(action: Action[T]) -> T:
