@@ -1,4 +1,4 @@
-"""The performance of the actions on the database (`member.actions`), and of deletions, which need evidence."""
+"""The executor of clusters: it also performs the actions on the database, and deletions (`member.actions`)."""
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -13,6 +13,7 @@ from member.actions import (
     Beside,
     ClosePumpNode,
     Delete,
+    Destructive,
     EnablePlacementRules,
     EndEviction,
     EvictLeaders,
@@ -35,8 +36,6 @@ from member.actions import (
 from member.context import Dependencies
 from member.evidence import require
 from ports.side_by_side import both
-
-_DESTRUCTIVE = (Delete, RemoveMember, RemoveStore, RemoveMaster, RemoveWorker, ClosePumpNode)
 
 
 def executor_of(deps: Dependencies) -> Executor:
@@ -91,11 +90,11 @@ def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, P
             case SetRootPassword(sql, password):
                 return sql.set_password(password)
             case _:
-                raise TypeError(f"the executor cannot perform {action!r}")
+                raise TypeError(f"the executor cannot perform {type(action).__name__}")
 
 
 def _evidence(action: Action[Any]) -> AbstractContextManager[object]:
     """Check the evidence for an act that destroys, and add it to the log lines about the act."""
-    if not isinstance(action, _DESTRUCTIVE):
+    if not isinstance(action, Destructive):
         return nullcontext()
     return bound_contextvars(why=require(action.why, type(action).__name__).what)

@@ -18,7 +18,8 @@ T = TypeVar("T")
 
 
 def _unknown(action: Action[Any]) -> Any:
-    raise TypeError(f"the executor cannot perform {action!r}")
+    # the name alone: an action may hold a password
+    raise TypeError(f"the executor cannot perform {type(action).__name__}")
 
 
 class Executor:
@@ -37,17 +38,21 @@ class Executor:
 
         The error of an action is raised in the decision, at the action.
         """
-        result, error = None, None
-        while True:
-            try:
-                action = decision.throw(error) if error else decision.send(result)
-            except StopIteration as end:
-                return cast("T", end.value)
-            result, error = None, None
-            try:
-                result = self._perform(action)
-            except BaseException as raised:  # a decision sees every error, as if it had called the server itself
-                error = raised
+        result: object = None
+        error: BaseException | None = None
+        try:
+            while True:
+                action = decision.send(result) if error is None else decision.throw(error)
+                result, error = None, None
+                try:
+                    result = self._perform(action)
+                except BaseException as raised:  # a decision sees every error, as if it had called the server itself
+                    error = raised
+        except StopIteration as end:
+            return cast("T", end.value)
+        finally:
+            # else an error, through its traceback and this frame, would form a reference cycle
+            error = None
 
     def _perform(self, action: Action[Any]) -> Any:  # noqa: PLR0911  (one for each action)
         match action:

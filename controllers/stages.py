@@ -54,15 +54,14 @@ _OF_THE_WHOLE = (LeaseExpired, RequeueError, IgnoreError)
 
 
 def run_stages(steps: Steps[C], ctx: C, executor: Executor, on_defect: OnDefect) -> None:
-    """Run each stage when its turn comes. Raises as `attempt`."""
+    """Run each stage when its turn comes. Raises like `attempt`."""
     with closing(steps):
-        stage = next(steps, None)
-        while stage is not None:
-            outcome = attempt(stage, ctx, executor, on_defect)
-            try:
-                stage = steps.send(outcome)
-            except StopIteration:
-                return
+        try:
+            stage = next(steps)
+            while True:
+                stage = steps.send(attempt(stage, ctx, executor, on_defect))
+        except StopIteration:
+            return
 
 
 def attempt(stage: Stage[C], ctx: C, executor: Executor, on_defect: OnDefect) -> Outcome:

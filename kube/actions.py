@@ -41,7 +41,7 @@ Decision: TypeAlias = Coroutine[Action[Any], Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Create(Action[Object]):
-    """Create an object. Raises AlreadyExists, and as `Apply`."""
+    """Create an object. Raises AlreadyExists, and like `Apply`."""
 
     resource: Resource
     desired: Json
@@ -71,7 +71,7 @@ class Merge(Action[Object]):
 
 @dataclass(frozen=True, slots=True)
 class Annotate(Action[Object]):
-    """Set annotations in the version that was read; None removes one. Raises as `Merge`, and Conflict."""
+    """Set annotations in the version that was read; None removes one. Raises Conflict, and like `Merge`."""
 
     resource: Resource
     cached: Object

@@ -1,10 +1,10 @@
-"""What decisions do to the database and to what holds its data, as values (see `kube.actions`).
+"""The actions of decisions on the database and on the objects that hold its data (see `kube.actions`).
 
-Actions that destroy carry the evidence for it; without, they are not performed.
+An action that destroys has a field for its evidence. The executor refuses to perform it without.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
@@ -21,10 +21,22 @@ from member.evidence import Evidence
 from ports.side_by_side import SideBySide
 
 T = TypeVar("T")
+"""The answer of a read."""
+
+R_co = TypeVar("R_co", covariant=True)
+"""The result of an action."""
+
+
+class Destructive(Action[R_co]):
+    """An action that destroys; `why` is the evidence that it may."""
+
+    __slots__ = ()
+
+    why: Evidence
 
 
 @dataclass(frozen=True, slots=True)
-class Delete(Action[None]):
+class Delete(Destructive[None]):
     """Delete an object in the version that was read live. An object that is already gone counts as deleted.
 
     Raises Conflict if it has changed since, other ApiErrors, TransportError, LeaseExpired.
@@ -40,7 +52,7 @@ class Delete(Action[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveMember(Action[None]):
+class RemoveMember(Destructive[None]):
     """Remove a member from PD. Raises Conflict if PD refuses, other DataPlaneErrors, LeaseExpired."""
 
     pd: PDClient
@@ -49,10 +61,10 @@ class RemoveMember(Action[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveStore(Action[bool]):
+class RemoveStore(Destructive[bool]):
     """Have PD move a store's data away. The result is False if `may_go` rejects the stores that PD lists right before.
 
-    Raises as `RemoveMember`.
+    Raises like `RemoveMember`.
     """
 
     pd: PDClient
@@ -79,7 +91,7 @@ class EvictLeaders(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class EndEviction(Action[None]):
-    """Let leaders return to a store; `confirm` reads back that the eviction is gone. Raises as `EvictLeaders`."""
+    """Let leaders return to a store; `confirm` reads back that the eviction is gone. Raises like `EvictLeaders`."""
 
     pd: PDClient
     store: int
@@ -96,7 +108,7 @@ class TransferLeader(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class TransferPrimary(Action[None]):
-    """Ask a PD microservice to make another member its primary. Raises as `TransferLeader`."""
+    """Ask a PD microservice to make another member its primary. Raises like `TransferLeader`."""
 
     member: PDMSClient
     to: str
@@ -104,14 +116,14 @@ class TransferPrimary(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class EnablePlacementRules(Action[None]):
-    """Switch placement rules on in PD. Raises as `TransferLeader`."""
+    """Switch placement rules on in PD. Raises like `TransferLeader`."""
 
     pd: PDClient
 
 
 @dataclass(frozen=True, slots=True)
 class SetStoreLabels(Action[None]):
-    """Set labels of a store in PD. Raises as `TransferLeader`."""
+    """Set labels of a store in PD. Raises like `TransferLeader`."""
 
     pd: PDClient
     store: int
@@ -120,9 +132,9 @@ class SetStoreLabels(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class Beside(Action[T]):
-    """Perform an action while something is read; the result is the answer. Raises what either raises.
+    """Perform an action on the database during a read; the result is the answer. Raises what either raises.
 
-    Each call may take seconds if a server is slow.
+    With a slow server, the two calls take the time of one.
     """
 
     side_by_side: SideBySide
@@ -134,8 +146,8 @@ class Beside(Action[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveMaster(Action[None]):
-    """Remove a master from DM. Raises as `RemoveMember`."""
+class RemoveMaster(Destructive[None]):
+    """Remove a master from DM. Raises like `RemoveMember`."""
 
     masters: DMMasterClient
     seen: LiveMaster
@@ -143,8 +155,8 @@ class RemoveMaster(Action[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveWorker(Action[None]):
-    """Remove an offline worker from DM. Raises as `RemoveMember`."""
+class RemoveWorker(Destructive[None]):
+    """Remove an offline worker from DM. Raises like `RemoveMember`."""
 
     masters: DMMasterClient
     seen: LiveWorker
@@ -153,14 +165,14 @@ class RemoveWorker(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class ResignMaster(Action[None]):
-    """Ask a DM master to give up the leadership. Raises as `TransferLeader`."""
+    """Ask a DM master to give up the leadership. Raises like `TransferLeader`."""
 
     master: DMMasterClient
 
 
 @dataclass(frozen=True, slots=True)
-class ClosePumpNode(Action[None]):
-    """Close a Pump node: it accepts no more binlogs and goes offline once all are read. Raises as `RemoveMember`."""
+class ClosePumpNode(Destructive[None]):
+    """Close a Pump node: it accepts no more binlogs and goes offline once all are read. Raises like `RemoveMember`."""
 
     pump: PumpClient
     seen: LivePumpNode
@@ -169,14 +181,14 @@ class ClosePumpNode(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class ResignOwner(Action[bool]):
-    """Ask a capture to give up the ownership; the result is False if its version cannot. Raises as `TransferLeader`."""
+    """Ask a capture to give up the ownership; False if its version cannot. Raises like `TransferLeader`."""
 
     server: TiCDCClient
 
 
 @dataclass(frozen=True, slots=True)
 class MoveTables(Action[int]):
-    """Ask a capture's server to move its tables away; the result is the number left. Raises as `TransferLeader`."""
+    """Ask a capture's server to move its tables away; the result is the number left. Raises like `TransferLeader`."""
 
     server: TiCDCClient
     capture: str
@@ -184,21 +196,21 @@ class MoveTables(Action[int]):
 
 @dataclass(frozen=True, slots=True)
 class PauseDDL(Action[None]):
-    """Ask TiDB to pause users' DDL for an upgrade. Raises as `TransferLeader`."""
+    """Ask TiDB to pause users' DDL for an upgrade. Raises like `TransferLeader`."""
 
     server: TiDBClient
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeDDL(Action[None]):
-    """Ask TiDB to resume users' DDL. Raises as `TransferLeader`."""
+    """Ask TiDB to resume users' DDL. Raises like `TransferLeader`."""
 
     server: TiDBClient
 
 
 @dataclass(frozen=True, slots=True)
 class SetServerLabels(Action[None]):
-    """Send a server the labels of its node. Raises as `TransferLeader`."""
+    """Send a server the labels of its node. Raises like `TransferLeader`."""
 
     server: TiDBClient | TiProxyClient
     labels: Mapping[str, str]
@@ -209,4 +221,4 @@ class SetRootPassword(Action[None]):
     """Set the password of TiDB's root. Raises AccessDenied if root has another one, other DataPlaneErrors."""
 
     server: RootClient
-    password: str
+    password: str = field(repr=False)
