@@ -22,6 +22,7 @@ from controllers.references import References, RefersTo
 from controllers.runtime import Runtime
 from controllers.stages import Stage, Steps
 from controllers.status_pacing import ALL_ALIKE, StatusFields
+from kube.actions import Apply, Create, Emit
 from kube.apply import OwnerGone
 from kube.errors import AlreadyExists, ApiError, Forbidden
 from kube.events import NORMAL, WARNING
@@ -135,10 +136,14 @@ class Reconcile(Generic[M]):
         `Applier.apply`; the frame turns these errors into the outcome of the stage.
         """
         whole = self.owned_by_this(resource, desired)
-        cached = self.cached(resource, desired["metadata"]["name"])
-        if cached is None:
-            return self._apply_unseen(resource, whole, applied)
-        return self.owned.runtime.applier.apply(resource, whole, cached, applied=applied)
+        return self.owned.runtime.executor.conclude(self._apply(resource, whole, applied))
+
+    async def _apply(self, resource: Resource, whole: Json, applied: Json | None) -> Object:
+        cached = self.cached(resource, whole["metadata"]["name"])
+        if cached is not None:
+            return await Apply(resource, whole, cached, applied)
+        there, made = await self._made_or_found(resource, whole)
+        return there if made else await self.unseen.write(resource, whole, there, self.owned.runtime.clock, applied)
 
     def owned_by_this(self, resource: Resource, desired: Json) -> Json:
         """The desired object with kind, namespace, owner reference and the label of this controller."""
@@ -177,18 +182,17 @@ class Reconcile(Generic[M]):
             raise OwnerGone(f"the {kind} was deleted or recreated; waiting for the cache to show that")
         return live
 
-    def _create(self, resource: Resource, whole: Json) -> Object:
+    async def _create(self, resource: Resource, whole: Json) -> Object:
         self.live_owner()
         what = f"create {resource.kind} {whole['metadata']['name']} in {self.owned.resource.kind} {self.name}"
-        record = self.owned.runtime.recorder.event
         try:
-            created = self.owned.runtime.applier.create(resource, whole)
+            created = await Create(resource, whole)
         except AlreadyExists:
             raise
         except ApiError as error:
-            record(self.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
+            await Emit(self.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
             raise
-        record(self.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
+        await Emit(self.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
         return created
 
     def make(self, resource: Resource, desired: Json) -> Object:
@@ -196,29 +200,21 @@ class Reconcile(Generic[M]):
 
         Raises OwnerGone, ApiError, TransportError.
         """
-        return self._made_or_found(resource, self.owned_by_this(resource, desired))[0]
+        making = self._made_or_found(resource, self.owned_by_this(resource, desired))
+        return self.owned.runtime.executor.conclude(making)[0]
 
-    def _made_or_found(self, resource: Resource, whole: Json) -> tuple[Object, bool]:
+    async def _made_or_found(self, resource: Resource, whole: Json) -> tuple[Object, bool]:
         """The object, and True if it was created.
 
         An object that the cache lacks may exist: then it is read live, and not created again in each reconcile.
         """
         runtime, meta = self.owned.runtime, whole["metadata"]
-        return self.unseen.make_or_find(
+        return await self.unseen.make_or_find(
             resource,
             meta["name"],
             runtime.clock,
             make=lambda: self._create(resource, whole),
             find=lambda: runtime.client.find(resource, meta["name"], meta["namespace"]),
-        )
-
-    def _apply_unseen(self, resource: Resource, whole: Json, applied: Json | None) -> Object:
-        there, made = self._made_or_found(resource, whole)
-        if made:
-            return there
-        runtime, applier = self.owned.runtime, self.owned.runtime.applier
-        return self.unseen.write(
-            resource, there, runtime.clock, lambda: applier.apply(resource, whole, there, applied=applied)
         )
 
 

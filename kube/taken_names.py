@@ -6,8 +6,9 @@ The operator reads such an object live every half minute, instead of trying to c
 from collections.abc import Callable
 from typing import Final
 
+from kube.actions import Apply, Decision
 from kube.errors import AlreadyExists, ApiError
-from kube.objects import Object
+from kube.objects import Json, Object
 from kube.resources import Resource
 from ports.clock import Clock
 
@@ -21,13 +22,13 @@ class TakenNames:
     def __init__(self) -> None:
         self._taken: dict[tuple[Resource, str], tuple[Object, float]] = {}
 
-    def make_or_find(
+    async def make_or_find(
         self,
         resource: Resource,
         name: str,
         clock: Clock,
         *,
-        make: Callable[[], Object],
+        make: Callable[[], Decision[Object]],
         find: Callable[[], Object | None],
     ) -> tuple[Object, bool]:
         """Create an object that no cache shows, unless it exists: the object, and True if it was created.
@@ -37,26 +38,30 @@ class TakenNames:
         """
         if there := self.last_seen(resource, name, clock):
             return there, False
-        there, made = find() if self.knows(resource, name) else None, False
+        there, made = find() if (resource, name) in self._taken else None, False
         if there is None:
             try:
-                there, made = make(), True
+                there, made = await make(), True
             except AlreadyExists:
                 if (there := find()) is None:
                     raise
-        self.note(resource, name, there, clock)
+        self._note(resource, name, there, clock)
         return there, made
 
-    def write(self, resource: Resource, there: Object, clock: Clock, write: Callable[[], Object]) -> Object:
-        """Write an object that no cache shows and return the result. Forgets the object after an ApiError."""
+    async def write(
+        self, resource: Resource, desired: Json, there: Object, clock: Clock, applied: Json | None
+    ) -> Object:
+        """Patch the differences in an object that no cache shows; return the result. Forgets the object after an
+        ApiError. For `applied` see `Applier.apply`.
+        """
         name = there.metadata.name
         try:
-            written = write()
+            written = await Apply(resource, desired, there, applied)
         except ApiError:
             self.forget(resource, name)
             raise
         if written is not there:
-            self.note(resource, name, written, clock)
+            self._note(resource, name, written, clock)
         return written
 
     def last_seen(self, resource: Resource, name: str, clock: Clock) -> Object | None:
@@ -68,10 +73,5 @@ class TakenNames:
         """Forget the name: a cache shows its object, or a live read found none."""
         self._taken.pop((resource, name), None)
 
-    def knows(self, resource: Resource, name: str) -> bool:
-        """True if the name was taken when it was last seen, however long ago."""
-        return (resource, name) in self._taken
-
-    def note(self, resource: Resource, name: str, there: Object, clock: Clock) -> None:
-        """Record an object that was just created, written or read live."""
+    def _note(self, resource: Resource, name: str, there: Object, clock: Clock) -> None:
         self._taken[resource, name] = (there, clock.now() + self.LOOK_AGAIN)

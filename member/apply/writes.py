@@ -48,36 +48,21 @@ async def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json)
 
 async def make_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> tuple[Object, bool]:
     """Like `create_or_find`: the object, and True if this call created it."""
-    name, taken_names, clock = desired["metadata"]["name"], ctx.memory.taken_names, ctx.deps.clock
-    if there := taken_names.last_seen(resource, name, clock):
-        return there, False
-    there, made = _find(ctx, resource, name) if taken_names.knows(resource, name) else None, False
-    if there is None:
-        try:
-            there, made = await _create(ctx, resource, desired), True
-        except AlreadyExists:
-            if (there := _find(ctx, resource, name)) is None:
-                raise
-    taken_names.note(resource, name, there, clock)
-    return there, made
-
-
-def _find(ctx: ClusterContext, resource: Resource, name: str) -> Object | None:
-    return ctx.deps.client.find(resource, name, ctx.namespace)
+    name = desired["metadata"]["name"]
+    return await ctx.memory.taken_names.make_or_find(
+        resource,
+        name,
+        ctx.deps.clock,
+        make=lambda: _create(ctx, resource, desired),
+        find=lambda: ctx.deps.client.find(resource, name, ctx.namespace),
+    )
 
 
 async def write_unseen(
     ctx: ClusterContext, resource: Resource, desired: Json, there: Object, applied_before: Json | None = None
 ) -> None:
     """Patch the differences in an object that no cache shows. Raises ForeignOwner, ApiError, TransportError."""
-    taken_names, name = ctx.memory.taken_names, there.metadata.name
-    try:
-        written = await Apply(resource, desired, there, applied=applied_before)
-    except ApiError:
-        taken_names.forget(resource, name)
-        raise
-    if written is not there:
-        taken_names.note(resource, name, written, ctx.deps.clock)
+    await ctx.memory.taken_names.write(resource, desired, there, ctx.deps.clock, applied_before)
 
 
 async def apply_service(ctx: ClusterContext, desired: Json) -> None:
