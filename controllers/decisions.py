@@ -8,7 +8,7 @@ a server or reads the clock; then the stages run in every reconcile. With the se
 the stages always run, and different outcomes on the same inputs are a defect.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from ports import effects
 C = TypeVar("C", bound=ClusterContext)
 
 
-def decide(ctx: C, stages: Sequence[Stage[C]], see: Callable[[], bytes]) -> Steps[C]:
+def decide(ctx: C, stages: Iterable[Stage[C]], see: Callable[[], bytes]) -> Steps[C]:
     """Run the stages on the observations, or reuse their last outcomes, and put the outcomes into `ctx.outcomes`.
 
     `see` encodes the observations as bytes, for comparisons.
@@ -43,7 +43,7 @@ def decide(ctx: C, stages: Sequence[Stage[C]], see: Callable[[], bytes]) -> Step
         decided.nothing_to_do(seen, ctx.readings, ctx.outcomes, clock)
 
 
-def act(ctx: C, stages: Sequence[Stage[C]]) -> Steps[C]:
+def act(ctx: C, stages: Iterable[Stage[C]]) -> Steps[C]:
     """Run the stages, except for components whose observation raised an error: their status may be wrong."""
     for stage in stages:
         ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or (yield stage)

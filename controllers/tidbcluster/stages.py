@@ -5,6 +5,7 @@ waits or fails does not stop independent stages: each member checks its own depe
 status.
 """
 
+from collections.abc import Iterator
 from functools import partial
 
 from controllers.decisions import act, decide, seen_of
@@ -57,12 +58,17 @@ def run(ctx: ReconcileContext) -> Steps[ReconcileContext]:
         # for example the PD of another cluster (F40, I7)
         ctx.outcomes |= refused
         return
-    refused_upgrades = {each.name: each.rolling.refused_upgrade(ctx) for each in workloads()}
-    ctx.refused_upgrades = {name: refused for name, refused in refused_upgrades.items() if refused}
     judged = judge(ctx, workloads())
-    yield from decide(ctx, stages(), partial(_seen, ctx))
+    yield from decide(ctx, _acting(ctx), partial(_seen, ctx))
     yield from act(ctx, asking())
     ctx.outcomes[AVAILABILITY] = judged
+
+
+def _acting(ctx: ReconcileContext) -> Iterator[Stage[ReconcileContext]]:
+    """The stages, after all components have judged the upgrade: if one refuses it, no pod restarts for it."""
+    judged = {each.name: each.rolling.refused_upgrade(ctx) for each in workloads()}
+    ctx.refused_upgrades = {name: refused for name, refused in judged.items() if refused}
+    yield from stages()
 
 
 def _seen(ctx: ReconcileContext) -> bytes:
