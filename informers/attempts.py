@@ -14,17 +14,20 @@ from ports.clock import Clock
 from ports.randomness import Randomness
 
 _TOO_LARGE = "Too large resource version"
+"""How servers without a cause of their own for it say so."""
 
 _INITIAL = 0.8
 _FACTOR = 2.0
 _CAP = 30.0
+"""Seconds: the longest delay, without its random factor."""
 _QUIET = 120.0
 """Seconds without a call of `next` after which the sequence starts again."""
-REQUEST = MappingProxyType({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
-"""Query parameters of such a watch, beside the usual ones (REF-40)."""
-SILENCE = 30.0
+
+STREAM_REQUEST = MappingProxyType({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
+"""Query parameters of a watch that begins with a streamed list, beside the usual ones (REF-40)."""
+STREAM_SILENCE = 30.0
 """Seconds without a byte after which the reflector gives up an incomplete stream (REF-40e)."""
-COMPLETE = 60.0
+STREAM_COMPLETE = 60.0
 """Seconds after which the reflector gives up an incomplete stream, however many events arrive (REF-40e)."""
 _END = "k8s.io/initial-events-end"
 

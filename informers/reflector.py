@@ -19,7 +19,15 @@ from typing import Protocol, TypeAlias
 
 import structlog
 
-from informers.attempts import COMPLETE, REQUEST, SILENCE, Backoff, InitialEvents, is_too_large, is_too_many_requests
+from informers.attempts import (
+    STREAM_COMPLETE,
+    STREAM_REQUEST,
+    STREAM_SILENCE,
+    Backoff,
+    InitialEvents,
+    is_too_large,
+    is_too_many_requests,
+)
 from informers.list_watch import ListWatch
 from informers.metrics import (
     LIST_ERROR,
@@ -177,9 +185,9 @@ class Reflector:
             watch = self._source.watch(
                 resource_version="" if self._version_unavailable else self._version,
                 timeout_seconds=self._watch_seconds(),
-                options=REQUEST,
+                options=STREAM_REQUEST,
                 # this also ends the complete stream at its first silence; an ordinary watch follows
-                silence=SILENCE,
+                silence=STREAM_SILENCE,
             )
         except (ApiError, TransportError) as error:
             return self._stream_failed(error)
@@ -315,7 +323,7 @@ class Reflector:
         if obj is None:
             return self._skip(event)
         self._store_event(stream, event.type, obj)
-        if stream.initial and self._clock.now() - stream.opened_at > COMPLETE:
+        if stream.initial and self._clock.now() - stream.opened_at > STREAM_COMPLETE:
             self._streaming = False  # this server, or a proxy before it, never ends the initial events (REF-40e)
             return self._list_instead(None)
         return 0.0
