@@ -133,6 +133,8 @@ OTHER_VALUES: Mapping[str, object] = {
     "s3.path": "files/b.tgz",
     "s3.sse": "AES256",
     "s3.forcePathStyle": False,
+    # a false value is not reported
+    "pitrFullBackupStorageProvider.s3.forcePathStyle": True,
     "s3.endpoint": "http://s3.example.com",
     "gcs.path": "files/b.tgz",
     "startTs": "2025-12-31 00:00:00",
@@ -152,7 +154,6 @@ ELSEWHERE: Mapping[str, str] = {
     "gcs.projectId": "nothing: the credentials name the project, but v1.6 requires it",
     "pitrFullBackupStorageProvider.gcs.projectId": "nothing, like that of the log",
     "pitrFullBackupStorageProvider.s3.provider": "nothing: BR has one, but v1.6 requires it",
-    "pitrFullBackupStorageProvider.s3.forcePathStyle": "true: the report leaves out false values",
     "pitrFullBackupStorageProvider.local.volume": "a mount of its own; here both are one",
 }
 """Fields that show only with something that this world lacks; each has other tests."""
