@@ -71,7 +71,6 @@ format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons
 	@$(BIN)/python -m cli.fields
 	@$(BIN)/python -m cli.doctor.table
 	@$(BIN)/python -m tests.states
-	@$(BIN)/python -m tests.style --lower
 
 check: lint test-fast ## What must pass at every commit
 

@@ -93,21 +93,30 @@ class Outage:
 class ComponentType:
     """The facts of one component.
 
-    `name` is its member type: the value of its label, the suffix of its StatefulSet; `title` how people write it; `of`
-    the kind of cluster that has it.
-    `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers by
-    name, `metrics_port` names one of them; `peer_ports` are the ports of its headless Service, by their names there.
-    `peer_suffix` ends the name of that Service. `listens` are the settings that would move them, `flags` those
-    that its start script overrides. `data_volume` is the claim template of its main volume, whose size is required;
-    empty when it has none. `storage_claims`: its volumes are those of a list. `is_store`: PD knows its pods as stores.
-    `starts_after`: the components that must serve first (3.1); `upgrades_after`: those whose upgrade or scaling comes
-    first (7.2); `suspend_rank`: who is served goes before who serves (12). `unavailable` says what a component lacks
-    while others wait for it, `outage` what users lack when it no longer serves. `replaceable`: failover replaces lost
-    members (9). `guarded`: image and configuration may not be emptied (defaults-and-validation.md 4). `commands` are
-    those that its pods know (13). `configured_in_place`: another configuration restarts no pod, whatever the spec says
-    (objects.md 6.5). `located_since`: the version from which its servers can be told where they run, each by itself
-    (7.9); empty when they never can. `label` is the value of its label where that is not its name, and
-    `instance_suffix`: what its instance name adds to the name of the cluster.
+    - `name`: its member type, which is the value of its label and the suffix of its StatefulSet. `label` is the value
+      of the label where that differs from the name. `instance_suffix` is what its instance name adds to the name of the
+      cluster.
+    - `title`: its name in messages, e.g. TiKV.
+    - `of`: the kind of cluster that has it.
+    - `slot`: the place of its spec in the cluster's.
+    - `status`: finds its status; None where a cluster has none.
+    - `ports`: port numbers by name, of which `metrics_port` names one. `peer_ports` are the ports of its headless
+      Service, by their names there, and `peer_suffix` ends the name of that Service.
+    - `listens`: the settings that would move the ports. `flags`: the settings that its start script overrides.
+    - `data_volume`: the claim template of its main volume, whose size is required; empty when it has none.
+      `storage_claims`: True if its volumes come from a list.
+    - `is_store`: True if PD knows its pods as stores.
+    - `starts_after`: the components that must serve first (3.1).
+    - `upgrades_after`: the components whose upgrade or scaling comes first (7.2).
+    - `suspend_rank`: the order of suspension, clients before their servers (12).
+    - `unavailable`: what the component lacks while others wait for it. `outage`: what users lack when it no longer
+      serves.
+    - `replaceable`: True if failover replaces lost members (9).
+    - `guarded`: True if image and configuration may not be emptied (defaults-and-validation.md 4).
+    - `commands`: the commands that its pods know (13).
+    - `configured_in_place`: True if another configuration restarts no pod, whatever the spec says (objects.md 6.5).
+    - `located_since`: the version from which the operator can set the location of each server while it runs (7.9);
+      empty when it never can.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The meaning of `spec.s3.options`, which v1.6 passes to rclone with an export or import (backup.md 7.9). Pure.
 
-Files are copied without rclone here: an option that has a meaning for that keeps it, one that could change nothing is
-taken, and every other is refused, since whoever wrote it waits for what it does.
+Files are copied without rclone here. An option with a meaning for that copy keeps its meaning. An option that could
+change nothing is accepted. Every other option is refused, since the user expects an effect.
 """
 
 import re

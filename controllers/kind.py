@@ -54,11 +54,11 @@ class Kind(Generic[M, C, D, R]):
     - `name`: the name of the controller in logs and metrics.
     - `defaults`: sets the defaults of a spec, in memory only.
     - `problems`: returns the mistakes of a spec with its defaults; may read caches.
-    - `noted`: returns dependencies that record what is read through them, so that a valid spec is judged again only
-      after one of those values has changed. Without it, the spec is judged in every reconcile.
+    - `noted`: returns dependencies that record the values read through them, so that a valid spec is judged again only
+      after one of these values has changed. Without it, the spec is judged in every reconcile.
     - `run`: yields the stages, one after another, and puts the outcome that each gets into the context.
     - `status`: returns the context's working copy of the status; `conditions` returns its new conditions.
-    - `others_conditions`: returns conditions that another controller decides, such as those of a Job. They replace all
+    - `others_conditions`: returns conditions that another controller decides, e.g. of a Job. They replace all
       other conditions in the stored status; with None, the stored ones stay.
     - `update_times`: True if conditions have a `lastUpdateTime`.
     - `slow`: returns the servers of the object that did not answer in time.

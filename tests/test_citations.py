@@ -1,7 +1,7 @@
 """Every cited rule and chapter is in docs/rules/, so that readers of the repository alone can look it up.
 
 Cited are ids (`F35`, `WQ-7`), chapters of a document (`lifecycle.md 7.4`, `objects.md 6.7, 7.4-7.6`), and bare chapters
-in parentheses, which are those of a document that the same module names.
+in parentheses, which belong to a document that the same module names.
 """
 
 import ast

@@ -1,8 +1,8 @@
 """Refuse settings that move the ports and addresses which Services, probes and the operator use (R25).
 
 With them, a running component would count as unhealthy forever. Where a flag of the start script wins, the setting has
-no effect, and `member.fields.settings` names it. Values that say what is so anyway are accepted: configurations of
-other deployments have them.
+no effect, and `member.fields.settings` names it. Values that equal the operator's own are accepted, because
+configurations of other deployments have them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,10 @@
 """The event handlers that enqueue TidbClusters (lifecycle.md 1.1). Handlers only compute keys (CW-2).
 
-A TidbCluster is enqueued on each of its events, including resyncs, which cover everything that depends on time; on each
-change of an object that it owns; and on changes of those fields of its pods and claims that decisions read.
+A TidbCluster is enqueued
+
+- on each of its events, including resyncs, which cover everything that depends on time;
+- on each change of an object that it owns;
+- on changes of those fields of its pods and claims that decisions read.
 """
 
 from apis.consent import ReferencePolicy

@@ -1,9 +1,9 @@
 """Foreign edits: changes that other clients made in the spec of a StatefulSet since the operator wrote it last.
 
-The record says what the operator wrote. A live value that contradicts it is a foreign edit, and so is an additional
-value, unless it is a default of the API server. But admission webhooks also change each write. To distinguish the two,
-the operator notes in an annotation which generation its last write gave the StatefulSet. Differences that exist at that
-generation come from admission, and stay.
+The record says what the operator wrote. A live value that contradicts it is a foreign edit. An additional value is one
+as well, unless it is a default of the API server. But admission webhooks also change each write. To distinguish the
+two, the operator notes in an annotation which generation its last write gave the StatefulSet. Differences that exist at
+that generation come from admission, and stay.
 
 Any later write by another client, such as `kubectl scale`, ends that generation. The operator therefore also records a
 digest of the pod template in the API server's answer to its write: a template with that digest contains no foreign

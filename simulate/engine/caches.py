@@ -1,9 +1,9 @@
 """Substitutes for the informers: caches that follow the API server's history on request.
 
-live every change is delivered, in order, as by a watch blind nothing is delivered: the watch lags (FP2); then what was
-missed comes, one change after another cut as blind, but then it lists again: what came and went meanwhile is never seen
-(FP3, FP12) emptied as cut, after a list without items, as of an API server that has only begun to read its storage
-(R15)
+live      delivers every change, in order, as a watch does
+blind     delivers nothing, because the watch lags (FP2); afterwards it delivers the missed changes one by one
+cut       as blind, but afterwards it lists: objects created and deleted meanwhile are never seen (FP3, FP12)
+emptied   as cut, after a list without items, as from an API server that has only begun to read its storage (R15)
 """
 
 from collections.abc import Iterable, Mapping

@@ -302,11 +302,15 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     SINGLE_PD: partial(_with_sidecars, _mortal(1, 3)),
     **MIXED,
 }
-"""3/3/2 and variants. `wide` has spare stores, `big` spare PD members and TiDBs, `roomy` one of each; `brittle` and
-`guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
-Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
-TiCDC, `complete` all of these; `password` has one for root; `stores` has no PD and joins another cluster. `tls` and
-`complete-tls` use TLS.
+"""Clusters by name, with three PD members, three stores and two TiDBs unless stated differently.
+
+- `tiny` has one of each; `wide` has spare stores, `big` spare PD members and TiDBs, `roomy` one spare of each.
+- `brittle` and `guarded` fail over within minutes.
+- `lone` has a single PD; `stores` has none and joins another cluster.
+- `analytic` has TiFlash, `proxied` two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three
+  captures of TiCDC, and `complete` all of these.
+- `domain` names the domain of its Kubernetes, `password` a password for root.
+- `tls` and `complete-tls` use TLS.
 """
 
 

@@ -23,6 +23,8 @@ _END = re.compile(r"[.!?](?=[\s)\"'*]|$)[)\"'*]*|\n\s*\n|\n\s*[-*] ")
 _TRACKER = re.compile(r"\b(issue|ticket|round) #?\d+|(?<![\w/#])#\d+\b", re.IGNORECASE)
 _DOTTED = re.compile(r"(?<![\w./@-])([a-z_]\w*(?:\.\w+)+)(?![\w/*-])")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_ROW = re.compile(r"\n(?=\s*\||.*\S {2,}\S|.*[─├└│])")
+"""The break before a row of a table or a line of a diagram."""
 _FILE = re.compile(r"\.(md|py|yaml|json|toml|sh|go|cfg|txt|svg|in|tpl)$")
 
 
@@ -87,8 +89,8 @@ def _in_prose(text: str, *, with_length: bool) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """The text with code as one word, links as their labels, and line breaks as spaces, blank lines aside."""
-    text = _LINK.sub(r"\1", _CODE.sub("`x`", text))
+    """The text with code as one word, links as their labels, rows apart, and the lines of a paragraph joined."""
+    text = _ROW.sub("\n\n", _LINK.sub(r"\1", _CODE.sub("`x`", text)))
     return re.sub(r"(?<!\n)\n(?!\s*\n|\s*[-*] )\s*", " ", text)
 
 

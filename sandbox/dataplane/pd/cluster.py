@@ -178,8 +178,8 @@ class PdCluster:
     def join(self, name: str, peer_url: str) -> Member:
         """Add a member that has yet to start. Raises JoinRefused.
 
-        As in PD before April 2025, a nameless member even blocks its own pod, unless the pod has its join file and so
-        does not call this.
+        As in PD before April 2025, a nameless member even blocks its own pod, unless the pod has its join file: with
+        that file it does not call `join`.
         """
         leader = self.leader
         if leader is None:
