@@ -26,8 +26,9 @@ from ports.deadlines import (
     DeadlineConnection,
     DeadlineTlsConnection,
     DeadlineTlsSocket,
-    HeadTooLong,
+    TooManyBytes,
     limit_silence,
+    read_at_most,
 )
 from ports.proxies import proxy_for
 from ports.tls import verifying_context
@@ -51,6 +52,13 @@ USER_AGENT = "tidb-operator"
 _LONGEST_HEAD = 1 << 16
 """The maximum size of all headers of an answer in bytes, including interim answers. `http.client` would accept 100
 lines of 64 KiB and any number of interim answers.
+"""
+
+_FRAMING = 2
+"""How many bytes a body in chunks may take on the wire for each byte that it may have, beside `_LONGEST_HEAD`.
+
+Servers send chunks of kilobytes. `http.client` would read extensions of 64 KiB for chunks of one byte, and trailers
+until the deadline, at the cost of a core.
 """
 
 _NOT_ENCODED = ("", "identity")
@@ -223,7 +231,7 @@ class _HttpStream:
         self._answer = answer
         self._request = request
         self._headers = _lower(answer.headers)
-        self._wire: socket.socket | None = getattr(answer.raw.connection, "reading", None)
+        self._wire = _wire(answer)
         if self._wire is not None and answer.status_code == 200:
             limit_silence(self._wire, idle_timeout)
 
@@ -258,16 +266,24 @@ def _body(answer: requests.Response, headers: Mapping[str, str], request: Reques
     if headers.get("content-encoding", "").strip().lower() not in _NOT_ENCODED:
         raise AnswerRefused(request.method, request.url, "the server encoded its answer, which was not asked for")
     body = bytearray()
+    longest = request.longest_answer
     try:
-        while piece := answer.raw.read(_CHUNK, decode_content=False):
-            body += piece
-            if len(body) > request.longest_answer:
-                what = f"the server sent more than the {request.longest_answer} bytes that its answer may have"
-                raise AnswerRefused(request.method, request.url, what)
+        with read_at_most(_wire(answer), _FRAMING * longest + _LONGEST_HEAD, "chunks and trailers"):
+            while piece := answer.raw.read(_CHUNK, decode_content=False):
+                body += piece
+                if len(body) > longest:
+                    what = f"the server sent more than the {longest} bytes that its answer may have"
+                    raise AnswerRefused(request.method, request.url, what)
         return bytes(body)
     finally:
         # an exception keeps its frames, and a caller may keep the exception
         body.clear()
+
+
+def _wire(answer: requests.Response) -> socket.socket | None:
+    """The socket that the body arrives on; None if the body has arrived with the headers."""
+    wire: socket.socket | None = getattr(answer.raw.connection, "reading", None)
+    return wire
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
@@ -297,8 +313,8 @@ def _classify(error: Exception, timeout: float) -> tuple[type[TransportError], s
         return TlsError, str(root)
     if isinstance(error, requests.Timeout) or isinstance(root, ReadTimeoutError | TimeoutError):
         return RequestTimeout, f"no complete answer within {timeout:g} s"
-    if isinstance(root, HeadTooLong):
-        return AnswerRefused, f"the server sent more than {_LONGEST_HEAD} bytes of headers"
+    if isinstance(root, TooManyBytes):
+        return AnswerRefused, str(root)
     if isinstance(root, NewConnectionError):
         return ConnectionRefused, _without_repr(root)
     if isinstance(error, _NOT_SENT):

@@ -16,14 +16,14 @@ from urllib3.response import HTTPResponse
 from ports.clock import Clock, SystemClock
 
 
-class HeadTooLong(OSError):
-    """Raised when the head of an answer exceeds its maximum size."""
+class TooManyBytes(OSError):
+    """Raised when a part of an answer exceeds its maximum size. The message names the part and the maximum."""
 
 
 class _Deadline:
     """The deadline of a socket and the maximum number of bytes; None means the plain timeout, or no maximum.
 
-    The last read may exceed the maximum.
+    The last read may exceed the maximum. `too_many` is the error beyond it.
     """
 
     _clock: Clock = SystemClock()
@@ -31,6 +31,7 @@ class _Deadline:
 
     deadline: float | None = None
     unread: int | None = None
+    too_many: str = ""
 
     def arm(self, seconds: float | None) -> None:
         self.deadline = None if seconds is None else self._clock.now() + seconds
@@ -44,11 +45,11 @@ class _Deadline:
         return left
 
     def count(self, received: int) -> int:
-        """Count received bytes. Raises HeadTooLong."""
+        """Count received bytes. Raises TooManyBytes."""
         if self.unread is not None:
             self.unread -= received
             if self.unread < 0:
-                raise HeadTooLong("the head is too long")
+                raise TooManyBytes(self.too_many)
         return received
 
 
@@ -56,7 +57,7 @@ class DeadlineSocket(_Deadline, socket.socket):
     """A plain socket with a read deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """Like `socket.recv_into`. Raises TimeoutError after the deadline, HeadTooLong."""
+        """Like `socket.recv_into`. Raises TimeoutError after the deadline, TooManyBytes."""
         if left := self.remaining():
             self.settimeout(left)
         return self.count(super().recv_into(*arguments, **options))
@@ -66,7 +67,7 @@ class DeadlineTlsSocket(_Deadline, ssl.SSLSocket):
     """A TLS socket with a read deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """Like `SSLSocket.recv_into`. Raises TimeoutError after the deadline, HeadTooLong."""
+        """Like `SSLSocket.recv_into`. Raises TimeoutError after the deadline, TooManyBytes."""
         if left := self.remaining():
             self.settimeout(left)
         return self.count(super().recv_into(*arguments, **options))
@@ -87,7 +88,7 @@ class DeadlineConnection(HTTPConnection):
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         """Start the deadline and return the answer."""
         self.reading = _armed(self.sock, self.timeout)
-        with _limited(self.reading, self.longest_head):
+        with read_at_most(self.reading, self.longest_head, "headers"):
             return super().getresponse()
 
 
@@ -107,7 +108,7 @@ class DeadlineTlsConnection(HTTPSConnection):
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         """Start the deadline and return the answer."""
         self.reading = _armed(self.sock, self.timeout)
-        with _limited(self.reading, self.longest_head):
+        with read_at_most(self.reading, self.longest_head, "headers"):
             return super().getresponse()
 
 
@@ -135,12 +136,12 @@ def with_deadline(plain: socket.socket) -> DeadlineSocket:
 
 
 @contextlib.contextmanager
-def _limited(connected: Any, count: int | None) -> Iterator[None]:
-    """Limit the bytes that are read within the block."""
+def read_at_most(connected: Any, count: int | None, part: str) -> Iterator[None]:
+    """Limit the bytes of a part of an answer, which are read within the block. None means no limit."""
     if not isinstance(connected, _Deadline):
         yield
         return
-    connected.unread = count
+    connected.unread, connected.too_many = count, f"the server sent more than {count} bytes of {part}"
     try:
         yield
     finally:

@@ -204,6 +204,27 @@ def test_a_head_is_read_up_to_its_limit(transport: HttpTransport, head: bytes, l
             tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("head", "line"),
+    [
+        (b"2\r\n{}\r\n0\r\n", b"X-Long: " + b"y" * 60_000 + b"\r\n"),
+        (b"", b"1;" + b"y" * 60_000 + b"\r\nx\r\n"),
+    ],
+    ids=["trailers", "extensions-of-chunks"],
+)
+def test_what_surrounds_a_body_is_read_up_to_its_limit(transport: HttpTransport, head: bytes, line: bytes) -> None:
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    too_many = pytest.raises(AnswerRefused, match="more than 67536 bytes of chunks and trailers")
+    with serving(_pours(chunked + head, line)) as port, too_many:
+        transport.request(replace(get(port, timeout=20), longest_answer=1000))
+
+
+def test_a_body_in_small_chunks_is_read(transport: HttpTransport) -> None:
+    chunks = "1\r\nx\r\n" * 1000
+    with serving(answers(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n")) as port:
+        assert b"x" * 1000 == transport.request(replace(get(port), longest_answer=1000)).body
+
+
 def test_an_error_does_not_keep_the_answer_that_it_is_about(transport: HttpTransport) -> None:
     kept = []
     with serving(_floods(_LONG)) as port:
