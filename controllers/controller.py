@@ -45,7 +45,11 @@ _WORKER_PAUSE = 1.0
 _SLOW_WORKERS = 2
 
 _PATIENCE = 0.25
-"""Seconds after which a new thread takes the place of a worker whose sync still runs."""
+"""Seconds after which a new thread takes the place of a worker whose sync still runs.
+
+Shorter while there are stand-ins: when the servers of many clusters fall silent at once, the other keys would wait this
+long for every few of them.
+"""
 
 _MOST_STAND_INS = 32
 """The maximum number of running syncs that have lost their place to a new thread."""
@@ -188,7 +192,7 @@ class Controller:
             self._process(key)
             return True
         place = _Place()
-        timer = self._timers.call_at(self._clock.now() + _PATIENCE, partial(self._stand_in, place))
+        timer = self._timers.call_at(self._clock.now() + self._patience(), partial(self._stand_in, place))
         try:
             self._process(key)
         except ANY_FAILURE:
@@ -199,6 +203,10 @@ class Controller:
         finally:
             timer.cancel()
         return not self._leave(place)
+
+    def _patience(self) -> float:
+        with self._places:
+            return _PATIENCE / (1 + self._stand_ins)
 
     def _stand_in(self, place: "_Place") -> None:
         """Start a thread in the place of a worker whose sync takes long. Called by the timers."""
