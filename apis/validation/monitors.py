@@ -12,7 +12,7 @@ from apis.monitor_parts import MonitorContainer, RemoteWriteSpec, TLSConfig
 from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor, TidbMonitorSpec
 from apis.problem import Problem
 from apis.shared import Json, TidbClusterRef
-from apis.validation import pods, ranges, replica_limit
+from apis.validation import pods, prometheus_options, ranges, replica_limit
 from ports import quantity
 
 _DURATION = re.compile(r"(?=.)(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?")
@@ -33,6 +33,7 @@ def validate_monitor(monitor: TidbMonitor) -> list[Problem]:
         *pods.check_named(spec.additional_volumes, "spec.additionalVolumes"),
         *_check_services(spec),
         *_check_storage(spec),
+        *prometheus_options.check(spec),
         *_check_replicas(monitor),
         *_check_labels(spec),
         *_check_remote_write(spec),

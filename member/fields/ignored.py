@@ -12,7 +12,7 @@ from apis.identity import speaks_sql_tls, tls_enabled
 from apis.problem import Problem
 from apis.shared import Json, WorkloadSpec
 from apis.tidbcluster import TidbCluster
-from member.fields import backups
+from member.fields import backups, monitors
 from member.fields.declared import NO_EFFECT, REMOVE, NoEffect
 from member.fields.schema import ITEM, fields, fields_of, last_fit
 from member.startscript import options
@@ -31,12 +31,18 @@ def _problem(field: str, value: object, why: NoEffect) -> Problem:
     return Problem(field, value, f"has no effect, because {why.because}; {why.instead}")
 
 
+_SECRET = ("password", "sasToken", "bearerToken")
+"""The ends of paths whose values no message shows."""
+
+
 def ignored_by(kind: str, spec: Json) -> list[Problem]:
     """Like `ignored`, for a kind without components, e.g. a TidbMonitor."""
     in_vain = {**OF_KIND.get(kind, {}), **backups.without_effect(kind, spec)}
+    if kind == "TidbMonitor":
+        in_vain |= monitors.without_effect(spec)
     known = fields_of(kind)
     found = [
-        _problem(f"spec.{field}", None if isinstance(value, dict) else value, why)
+        _problem(f"spec.{field}", None if isinstance(value, dict) or path.endswith(_SECRET) else value, why)
         for path, why in in_vain.items()
         if not _is_below(path, in_vain)
         for field, value in _written(spec, path)

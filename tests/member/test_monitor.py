@@ -8,6 +8,7 @@ import yaml
 from apis.decoding import decode
 from apis.monitors import OPERATOR_NAMESPACE
 from apis.shared import Json
+from member.fields.ignored import ignored_by
 from member.monitor.configuration import configuration, prometheus_yml
 from member.monitor.inputs import Inputs, Target
 from member.monitor.objects import everything
@@ -153,3 +154,44 @@ def test_the_operator_is_scraped_and_its_alerts_and_dashboard_are_there_on_reque
 def test_equal_inputs_give_equal_objects() -> None:
     assert made(grafana=GRAFANA) == made(grafana=GRAFANA)
     assert prometheus_yml(monitor(), INPUTS) == prometheus_yml(monitor(), INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        ({"storage": "1Gi", "storageClassName": "fast"}, {"spec.storage", "spec.storageClassName"}),
+        ({"persistent": True, "storage": "1Gi"}, set()),
+        ({"prometheus": {"reserveDays": 7, "retentionTime": "36h"}}, {"spec.prometheus.reserveDays"}),
+        (
+            {"prometheus": {"config": {"commandOptions": ["--log.format=json", "--storage.tsdb.retention=3d"]}}},
+            {"spec.prometheus.config.commandOptions[1]"},
+        ),
+        (
+            {"prometheus": {"config": {"configMapRef": {"name": "a"}}}, "externalLabels": {"a": "b"}},
+            {"spec.externalLabels"},
+        ),
+        ({"alertmanagerURL": "a:9093", "enableAlertRules": True}, {"spec.enableAlertRules"}),
+        (
+            {"prometheus": {"logLevel": "warn"}, "additionalContainers": [{"name": "prometheus", "command": ["a"]}]},
+            {"spec.prometheus.logLevel"},
+        ),
+        (
+            {"additionalContainers": [{"name": "beside", "args": ["a"]}, {"name": "prometheus", "args": ["b"]}]},
+            {"spec.additionalContainers[1].args"},
+        ),
+        ({"grafana": {"password": "a", "passwordSecret": {"name": "a", "key": "b"}}}, {"spec.grafana.password"}),
+        ({"grafana": {"logLevel": "warn", "envs": {"GF_LOG_LEVEL": "info"}}}, {"spec.grafana.logLevel"}),
+        (
+            {"thanos": {"tracingConfig": {"name": "a", "key": "b"}, "tracingConfigFile": "/a"}},
+            {"spec.thanos.tracingConfig"},
+        ),
+    ],
+)
+def test_names_fields_beside_which_another_one_counts(spec: Json, fields: set[str]) -> None:
+    assert fields == {each.field for each in ignored_by("TidbMonitor", spec)}
+
+
+def test_no_message_shows_a_password() -> None:
+    spec = {"grafana": {"password": "hidden", "passwordSecret": {"name": "a", "key": "b"}}}
+    (problem,) = ignored_by("TidbMonitor", spec)
+    assert "hidden" not in str(problem)

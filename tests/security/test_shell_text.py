@@ -68,9 +68,9 @@ def test_the_kubelet_changes_no_value_in_a_script(value: str, shell: str, tmp_pa
 
 def test_options_of_prometheus_still_refer_to_its_pod() -> None:
     spec = rich_spec(TIDB_MONITORS)
-    spec["prometheus"]["config"]["commandOptions"] = ["--web.external-url=http://$(POD_NAME)/$(SHARD)/$(OTHER)"]
-    (text,) = (text for text in shell_texts([*objects_of(TIDB_MONITORS, spec).values()]) if "external" in text)
-    assert '"--web.external-url=http://${POD_NAME}/${SHARD}/\\$""(OTHER)"' in text
+    spec["prometheus"]["config"]["commandOptions"] = ["--web.page-title=$(POD_NAME)/$(SHARD)/$(OTHER)"]
+    (text,) = (text for text in shell_texts([*objects_of(TIDB_MONITORS, spec).values()]) if "page-title" in text)
+    assert '"--web.page-title=${POD_NAME}/${SHARD}/\\$""(OTHER)"' in text
 
 
 def _texts(patch: Json, component: str) -> set[str]:

@@ -32,7 +32,7 @@ from kube.resources import (
     TIDB_NG_MONITORINGS,
     Resource,
 )
-from member.fields.ignored import OF_KIND
+from member.fields.ignored import OF_KIND, ignored_by
 from member.fields.schema import fields_of
 from simulate.engine.other_kinds import spec_of_kind
 from simulate.engine.trees import merged
@@ -104,6 +104,51 @@ def silent(resource: Resource, paths: Sequence[str]) -> Iterator[str]:
             resource, with_field(spec, path, fields_of(resource.kind)[path], OTHER_VALUES)
         ):
             yield path
+
+
+_KEY: Json = {"name": "some-secret", "key": "some-key"}
+_OTHER_COMMAND: Json = {"name": "prometheus", "command": ["/bin/prometheus"]}
+WAYS_OF_MONITORS: Mapping[str, Json] = {
+    "without volumes": {"persistent": False, "storage": None},
+    "with its own configuration": {"prometheus": {"config": {"configMapRef": {"name": "prometheus"}}}},
+    "with its own rules": {"prometheus": {"config": {"ruleConfigRef": {"name": "rules"}}}},
+    "with an alertmanager": {"alertmanagerURL": "alertmanager:9093"},
+    "with a retention time": {"prometheus": {"retentionTime": "36h"}},
+    "with a command of its own": {"additionalContainers": [_OTHER_COMMAND]},
+    "with Secrets": {"grafana": {"usernameSecret": _KEY, "passwordSecret": _KEY}},
+    "with variables": {"grafana": {"envs": {"GF_LOG_LEVEL": "warn", "GF_SECURITY_ADMIN_PASSWORD": "x"}}},
+    "with Thanos": {"thanos": {"baseImage": "thanos", "version": "v1.0.0", "objectStorageConfigFile": "/a"}},
+}
+
+
+def silent_beside(way: str, paths: Sequence[str]) -> Iterator[str]:
+    """The fields that change nothing and are not named, in a way of monitors."""
+    common, kind = merged(base(TIDB_MONITORS), WAYS_OF_MONITORS[way]), TIDB_MONITORS.kind
+    for path in paths:
+        spec = merged(common, NEEDS.get(f"{kind}.{path}", {}))
+        changed = with_field(spec, path, fields_of(kind)[path], OTHER_VALUES)
+        if any(f"spec.{path}.".startswith(f"{each.field}.") for each in ignored_by(kind, changed)):
+            continue
+        if outcome(TIDB_MONITORS, spec) == outcome(TIDB_MONITORS, changed):
+            yield path
+
+
+@pytest.mark.slow
+@pytest.mark.rule("R22")
+def test_some_fields_of_monitors_show_or_are_named_in_every_way() -> None:
+    """Each way tries other fields."""
+    paths = list(fields_of(TIDB_MONITORS.kind))
+    ways = enumerate(WAYS_OF_MONITORS)
+    found = {way: list(silent_beside(way, paths[index::50])) for index, way in ways}
+    assert {} == {way: wrong for way, wrong in found.items() if wrong}
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.parametrize("way", WAYS_OF_MONITORS)
+@pytest.mark.rule("R22")
+def test_every_field_of_monitors_shows_or_is_named_in_every_way(way: str) -> None:
+    assert [] == list(silent_beside(way, list(fields_of(TIDB_MONITORS.kind))))
 
 
 OF_ONE_POD = (TIDB_MONITORS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS, TIDB_INITIALIZERS)
