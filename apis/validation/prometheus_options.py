@@ -88,8 +88,7 @@ def _check_address(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
     path = prefix or urlsplit(url).path
     if path.strip("/"):
         message = (
-            "moves Prometheus away from /, but the readiness probe asks /-/ready; "
-            "add --web.route-prefix=/ and no other"
+            "moves Prometheus away from /, but the readiness probe asks /-/ready; add --web.route-prefix=/ and no other"
         )
         yield Problem(_FIELD, path, message)
 
