@@ -64,8 +64,10 @@ class Component:
 
     @property
     def image(self) -> str:
-        """The image of the main container; empty if the spec names none. Discovery has no image in the spec: it runs
-        the operator's."""
+        """The image of the main container; empty if the spec names none.
+
+        Discovery has no image in the spec: it runs the operator's.
+        """
         if isinstance(self.spec, DiscoverySpec):
             return ""
         if self.runs_image_field:
@@ -221,7 +223,7 @@ class Component:
 
     @property
     def security_context(self) -> Json | None:
-        """The main container's, from the component only."""
+        """The security context of the main container. The cluster has no default for it."""
         return self.spec.security_context
 
     @property

@@ -35,7 +35,7 @@ DM_CLUSTER = "DMCluster"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the spec of a component is within the spec of a cluster of its kind.
+    """The place of a component's spec in the spec of a cluster.
 
     `section` finds it, None when it is absent; `replaced` puts one in its place, and adds it when it is absent; `tree`
     is a cluster's spec with only this component, as JSON.
@@ -48,9 +48,13 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What happens to the volume claims of a component. `hold_data`: they hold the only copy of some data. `labelled`:
-    they get the ids of the data plane (lifecycle.md 11.4). `reclaim_policy`: their volumes get the policy of the spec
-    (11.3). `deferred`: a scale-in keeps them (8.9, 11.2)."""
+    """Facts about the volume claims of a component.
+
+    - `hold_data`: True if they hold the only copy of some data.
+    - `labelled`: True if they get the ids of the data plane as labels (lifecycle.md 11.4).
+    - `reclaim_policy`: True if their volumes get the policy of the spec (11.3).
+    - `deferred`: True if a scale-in keeps them (8.9, 11.2).
+    """
 
     hold_data: bool = False
     labelled: bool = False

@@ -206,7 +206,7 @@ _TEXTS: Mapping[str, str] = {
 
 _PLACE = re.compile(r"^`[\w.]+`: |^An entry of `[\w.]+`: ")
 _CITED = re.compile(r" \([^()]*\)(?=\.?$)")
-"""Beginnings of models' docstrings, and citations at their end, which descriptions omit."""
+"""Prefixes of models' docstrings and the citations at their end, which the descriptions omit."""
 
 
 def describe(tree: Json, model: type[Model]) -> None:

@@ -3,7 +3,7 @@
 `kubernetes_types.json` holds their fields as Kubernetes publishes them; `sandbox.apiserver.import_types` writes it. The
 trees themselves stay as users write them (`apis.shared.Json`), so that fields newer than these types survive.
 `apis.decoding` holds each tree against its type and reports what does not fit; `apis.unknown_fields` reports the fields
-that the type does not have. What else a tree must be, such as complete, the API server knows.
+that the type does not have. The API server checks the rest, e.g. that required fields exist.
 """
 
 from collections.abc import Collection, Mapping

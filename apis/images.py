@@ -86,7 +86,7 @@ def order(version: str) -> Order:
 
 
 def knows_checkpoints(version: str) -> bool:
-    """True if BR of that version resumes an interrupted run; an unknown version starts over."""
+    """True if BR of that version resumes an interrupted run; False if the version is unknown."""
     return order(version) != NEWEST and at_least(version, _CHECKPOINTS_FROM)
 
 

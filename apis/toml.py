@@ -41,9 +41,11 @@ def dumps(table: Mapping[str, Any]) -> str:
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """True if two configurations mean the same: an empty table equals an absent one, durations and sizes compare by
-    value. 1, 1.0 and true differ, as they do to the servers, and so differ durations in days, which PD and TiDB do not
-    know."""
+    """True if two configurations mean the same.
+
+    An empty table equals an absent one; durations and sizes compare by value. 1, 1.0 and true differ, as they do to the
+    servers. Durations in days always differ, because PD and TiDB do not know the unit.
+    """
     return dumps(_canonical(one)) == dumps(_canonical(other))
 
 

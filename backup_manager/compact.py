@@ -170,24 +170,24 @@ def is_complete(status: Json) -> bool:
 
 
 def with_start(status: Json) -> Json:
-    """The status of a running one; messages of an earlier try are removed."""
+    """The status of a running compaction, without the message of an earlier try."""
     return {key: value for key, value in status.items() if key != "message"} | {"state": RUNNING}
 
 
 def with_progress(status: Json, progress: CompactionProgress) -> Json:
-    """The status with its progress."""
+    """The status with the compaction's progress."""
     return status | {"progress": str(progress)}
 
 
 def with_end(status: Json, until: int) -> Json:
-    """The status of a complete one with its final TSO, which never decreases."""
+    """The status of a complete compaction with its final TSO, which never decreases."""
     before = str(status.get("endTs") or "")
     reached = max(int(before) if before.isdecimal() else 0, until)
     return with_start(status) | {"state": COMPLETE} | ({"endTs": str(reached)} if reached else {})
 
 
 def with_failure(status: Json, why: str, now: datetime) -> Json:
-    """The status of one that will be retried, with the reason."""
+    """The status of a failed try, with the reason and a record for the retry."""
     records = list(status.get("backoffRetryStatus") or ())
     record = {"retryNum": len(records), "detectFailedAt": stamp(now), "retryReason": why}
     return status | {"state": RETRY_FAILED, "message": why, "backoffRetryStatus": [*records, record]}

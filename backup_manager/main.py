@@ -132,7 +132,10 @@ def _configure_logs(clock: Clock, secrets: Secrets) -> None:
 
 
 def ready(arguments: Arguments, outside: Outside) -> Outside:
-    """The job's outside with a prepared environment. Raises NotBuilt; RecordGone, ApiError, TransportError."""
+    """The job's outside with a prepared environment.
+
+    Raises NotBuilt after writing it into the conditions of the object; raises RecordGone, ApiError, TransportError.
+    """
     try:
         return replace(outside, environ=prepared(outside.environ))
     except NotBuilt as error:

@@ -1,6 +1,8 @@
-"""`tidb-operator uninstall --check`: which objects could not be deleted without the operator. Only the operator removes
-its finalizers. An object with one that is deleted after the operator remains forever, together with the
-CustomResourceDefinition of its kind. Nothing is written."""
+"""`tidb-operator uninstall --check`: list the objects that nothing could delete without the operator.
+
+Only the operator removes its finalizers. If such an object is deleted after the operator, it remains forever, together
+with the CustomResourceDefinition of its kind. The command writes nothing.
+"""
 
 import argparse
 import os

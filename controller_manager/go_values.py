@@ -7,7 +7,7 @@ _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a Go duration that is not negative, as no flag's is. Raises ValueError, which describes the format."""
+    """The seconds of a Go duration. Raises ValueError if it is negative or no duration, with the expected format."""
     seconds = duration.seconds(text)
     if seconds < 0:
         raise ValueError(f"{text!r} is negative; use a duration such as 90s, 10m or 1h30m")

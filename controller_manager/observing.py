@@ -35,8 +35,7 @@ class PlannedWrites:
     """Reports each planned write once: in the log, in a metric, and to a callback. Thread-safe."""
 
     def __init__(self, on_planned: OnPlanned = lambda _: None, on_paused: Callable[[str], None] | None = None) -> None:
-        """`metric` counts them; it is in no registry yet. `on_paused` is passed on from
-        `controllers.observed.ObservedObjects`."""
+        """`on_paused` is the callback of `controllers.observed.ObservedObjects`; `metric` is in no registry yet."""
         self.on_paused = on_paused
         self._on_planned = on_planned
         self._lock = threading.Lock()

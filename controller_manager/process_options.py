@@ -27,9 +27,8 @@ class ProcessOptions:
     `name` is the program's: the source of events, and the Lease if `lease_name` is empty. `namespace` limits its
     informers; empty means no limit. `lease_namespace` is the Lease's, by default the namespace of the kubeconfig's
     context or of the service account; `lease_annotations` are written to it. `sees_other_leases`: watch the Leases of
-    the same name
-    in other namespaces. `observe`: write nothing, and need no Lease. `shards`: the number of Leases over which its
-    instances divide the objects. `kubeconfig` empty: the pod's service account.
+    the same name in other namespaces. `observe`: write nothing, and need no Lease. `shards`: the number of Leases over
+    which its instances divide the objects. `kubeconfig` empty: the pod's service account.
     """
 
     name: str

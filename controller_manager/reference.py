@@ -31,7 +31,7 @@ _SUFFIXES = {"counter": "_total", "info": "_info"}
 _TYPES = {"unknown": "untyped", "info": "gauge"}
 
 _FROM_CLIENT = ("process_", "python_")
-"""Beginnings of the metrics that Python's client for Prometheus provides."""
+"""Prefixes of the metrics that the Prometheus client library itself exports."""
 
 _CLUSTER = ("namespace", "name")
 _COMPONENT = (*_CLUSTER, "component")

@@ -1,9 +1,9 @@
 """Permission of references into other namespaces, and the cleanup after a grant is withdrawn.
 
-The operator marks each object that it creates because of a grant, and deletes the object when the grant is withdrawn
-or the reference is gone.
-An object without a mark was created by v1.6, or while the administrator permitted every reference: it stays unchanged,
-and the operator stops reading the other namespace (docs/adr/0013-references-need-consent.md).
+The operator marks each object that it creates because of a grant, and deletes the object when the grant is withdrawn or
+the reference is gone. An object without a mark was created by v1.6, or while the administrator permitted every
+reference: it stays unchanged, and the operator stops reading the other namespace
+(docs/adr/0013-references-need-consent.md).
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ def not_allowed(ctx: Reconcile[Any], resource: Resource, namespace: str, name: s
 
 
 def granted_name(kind: str, namespace: str, name: str) -> str:
-    """The name of a target in the annotation."""
+    """The name of a target in the mark of an object, e.g. `TidbCluster prod/basic`."""
     return f"{kind} {namespace}/{name}"
 
 
@@ -82,10 +82,9 @@ def apply_data(ctx: Reconcile[Any], resource: Resource, desired: Json, granted: 
 
 
 def withdraw(ctx: Reconcile[Any], resources: Iterable[Resource], named: str = "") -> None:
-    """Delete the owner's objects that grants of other targets than `named` brought.
+    """Delete the owner's objects that were created because of grants, except for the target `named`.
 
-    Without `named`, all marked objects go, because the grant is withdrawn. Raises Conflict, other ApiErrors,
-    TransportError.
+    Raises Conflict, other ApiErrors, TransportError.
     """
     client = ctx.owned.runtime.client
 

@@ -14,7 +14,7 @@ from ports.clock import Clock
 from ports.randomness import Randomness
 
 _TOO_LARGE = "Too large resource version"
-"""How servers without a cause of their own for it say so."""
+"""The message of servers that send no cause for this error."""
 
 _INITIAL = 0.8
 _FACTOR = 2.0

@@ -202,7 +202,7 @@ def _start(informer: SharedInformer, stop: Stop) -> threading.Thread:
 
 
 def is_switched_on(environ: Mapping[str, str]) -> bool:
-    """True if the environment variable is `true`."""
+    """True if the environment variable is `1`, `t` or `true`, in upper or lower case."""
     return environ.get(SWITCH, "").lower() in ("1", "t", "true")
 
 

@@ -37,8 +37,7 @@ def list_pages(
 ) -> PagedList:
     """List all objects in pages of `limit`; 0 requests a single page.
 
-    If the token of a later page has expired, one full list replaces all pages (LW-3).
-    Raises ApiError, TransportError.
+    If the token of a later page has expired, one full list replaces all pages (LW-3). Raises ApiError, TransportError.
     """
 
     page = source.list_page(

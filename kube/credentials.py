@@ -32,7 +32,7 @@ _AFTER_FAILURE = 10.0
 """Seconds after which a failed plugin runs again."""
 
 Headers = tuple[tuple[str, str], ...]
-"""Header names may repeat."""
+"""Names and values of headers; a name may repeat."""
 _ESCAPED = re.compile(r"[^!#$&'*+.^_`|~0-9A-Za-z-]")
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -292,11 +292,10 @@ def _cause(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """The identity that a kubeconfig's user acts as: `as`, `as-uid`, `as-groups`, `as-user-extra`. Empty: no
-    impersonation.
+    """The identity that a kubeconfig's user acts as: `as`, `as-uid`, `as-groups`, `as-user-extra`.
 
-    The API server checks that the operator's own identity may impersonate, then authorises and records each request as
-    the other identity's.
+    Without these fields, the operator acts as itself. The API server checks that the operator's own identity may
+    impersonate, then authorises and records each request as the other identity's.
     """
 
     user: str = ""

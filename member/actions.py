@@ -75,7 +75,7 @@ class RemoveStore(Destructive[bool]):
 
 @dataclass(frozen=True, slots=True)
 class KeepStore(Action[None]):
-    """Take the removal of a store back. Raises DataPlaneError, LeaseExpired."""
+    """Cancel the removal of a store. Raises DataPlaneError, LeaseExpired."""
 
     pd: PDClient
     store: LiveStore

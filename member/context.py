@@ -131,8 +131,7 @@ class ClusterContext:
     cluster is `held`, both have its last valid spec. `memory` outlives the reconcile.
 
     `observations` holds the outcome of observing each component, `outcomes` the outcomes of the stages so far. `pods`
-    are the
-    pods of each component, as first read in this reconcile. `readings` records the answers of the caches.
+    are the pods of each component, as first read in this reconcile. `readings` records the answers of the caches.
     `owner_lives`: a live read of this reconcile has found the cluster.
 
     `removed` are components that run although the spec lacks them; `tc` has them as they run. `unavailable` are the
@@ -212,9 +211,8 @@ class ReconcileContext(ClusterContext):
     """One reconcile of a TidbCluster.
 
     `pd_url`: a member of PD to call instead of the Service, which may lead to an unhealthy one. `unstarted_pd_members`:
-    True
-    if PD has reported members that never started. `reference_refusal`: why the cluster may not join the one that it
-    refers to, once `api_clients.reference_refusal` has run. `stores`: the stores that PD listed when components were
+    True if PD has reported members that never started. `reference_refusal`: why the cluster may not join the one that
+    it refers to, once `api_clients.reference_refusal` has run. `stores`: the stores that PD listed when components were
     observed, without Tombstones.
     """
 

@@ -32,7 +32,7 @@ _WELL_KNOWN: Mapping[str, Sequence[str]] = {
     ZONE: ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
     "host": ("kubernetes.io/hostname",),
 }
-"""The labels that Kubernetes sets on nodes, by the short names that are usual in PD."""
+"""The labels that Kubernetes sets on nodes, by the short names that PD's location labels usually have."""
 
 
 @dataclass(frozen=True, slots=True)

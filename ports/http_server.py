@@ -224,7 +224,7 @@ class _Server(ThreadingHTTPServer):
         """Close the listener and all connections, and wait for their threads.
 
         A thread that outlived the server could write its last log line while the interpreter shuts down, which is
-        fatal to the process. A handler that blocks on something else than its client is left behind.
+        fatal to the process. A handler that blocks on anything but its client is left running.
         """
         super().server_close()
         with self._ended:

@@ -53,11 +53,10 @@ def observe(
     left_behind: Iterable[str] = (),
 ) -> Running:
     """The running parts as StatefulSets and their mounted configuration texts show them, both by member type.
-    `instance` is the instance label of other objects, in case no StatefulSet exists; `left_behind` are the
-    configuration
-    texts of a PD that has none.
 
-    A text that is not TOML is left out: nothing can be compared with it.
+    `instance` is the instance label of other objects, in case no StatefulSet exists; `left_behind` are the
+    configuration texts of a PD without a StatefulSet. A text that is not TOML is left out: nothing can be compared
+    with it.
     """
     images_in_use: dict[str, str] = {}
     bootstrap_sql = ""
@@ -234,7 +233,7 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
 def without_effect(tc: TidbCluster, running: Running) -> list[str]:
     """The keys of the spec that a running PD ignores, and that are accepted all the same.
 
-    v1.6 has omitted them from the file, so they appear when a manifest is applied again.
+    v1.6 omitted them from the file, so they look like a change although the manifest is the same.
     """
     pd, in_use = find(tc, "pd"), running.configs.get("pd")
     if pd is None or in_use is None or isinstance(pd.config, str):

@@ -1,7 +1,7 @@
 """Rules of TidbMonitor (defaults-and-validation.md 3.4, other-resources.md 3.2).
 
-All problems are collected; v1.6 stops at the first. Additional rules prevent that Prometheus refuses its configuration,
-or Kubernetes each pod. The objects have their defaults.
+All problems are collected; v1.6 stops at the first. Additional rules report what Prometheus would refuse in its
+configuration, or Kubernetes in every pod. The objects have their defaults.
 """
 
 import re

@@ -11,7 +11,7 @@ _AT_MOST = 1000
 
 
 def limit_of(annotations: Mapping[str, str]) -> Generator[Problem, None, int]:
-    """The limit of an object with these annotations, and the problem of their value."""
+    """Return the limit of an object with these annotations; yield a problem if their value is invalid."""
     text = annotations.get(MAX_REPLICAS)
     if text is None:
         return _AT_MOST
@@ -22,6 +22,6 @@ def limit_of(annotations: Mapping[str, str]) -> Generator[Problem, None, int]:
 
 
 def beyond(limit: int, wanted: int, field: str, kind: str) -> Problem:
-    """The message about a field above the limit."""
+    """The problem of a field above the limit."""
     way_out = f"if so many are meant, annotate the {kind} with {MAX_REPLICAS}={wanted}"
     return Problem(field, wanted, f"must be at most {limit}; {way_out}")

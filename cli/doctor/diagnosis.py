@@ -44,7 +44,7 @@ OF_CLUSTER: tuple[Cause, ...] = (
 """A new cause is one more entry in its module's tuple."""
 
 _OF_DM_CLUSTER = tuple(cause for cause in OF_CLUSTER if cause not in backups.CAUSES)
-"""No Backup is one of a DMCluster."""
+"""The causes for a DMCluster, which has no Backups."""
 
 CAUSES = (*OF_ANY_CLUSTER, *OF_CLUSTER)
 

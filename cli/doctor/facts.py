@@ -31,7 +31,7 @@ NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "Netwo
 class Facts:
     """What was read at `now`, as JSON trees.
 
-    `cluster` is empty where there is none; it is of this `kind`. `listed` has what could be read, by resource: objects
+    `cluster` has this `kind`, and is empty if it does not exist. `listed` has what could be read, by resource: objects
     of the cluster's namespace, and Leases of all. `unread` says why something could not be read. `operators` are the
     operator's own pods, `logs` the last lines of containers that ended, by pod and container, `certificates` the
     contents of the Secrets with certificates; their content is not kept.

@@ -109,8 +109,8 @@ class _Reader:
 def read(client: Client, namespace: str, names: Sequence[str], now: datetime) -> Sequence[Facts]:
     """All facts about the clusters of a namespace, or of all namespaces if it is empty; `names` selects some.
 
-    A name such as `dc/sync` means a DMCluster; without a kind, a TidbCluster comes first. Where
-    the API server does not know TidbClusters, the facts are about no cluster. Raises CannotLook.
+    A name such as `dc/sync` means a DMCluster; without a kind, a TidbCluster comes first. Where the API server does not
+    know TidbClusters, the facts are about no cluster. Raises CannotLook.
     """
     reader = _Reader(client)
     clusters = _clusters(client, namespace, names, reader.unread)

@@ -188,7 +188,7 @@ VALUES: Mapping[str, object] = {
 
 
 class Pair(NamedTuple):
-    """Two undefaulted clusters, without a field and with it; `title` names what both have besides."""
+    """Two undefaulted clusters, without a field and with it; `title` names the setting that both have."""
 
     title: str
     before: Json
@@ -198,7 +198,7 @@ class Pair(NamedTuple):
 def pairs(path: str, node: Json, *, alone: bool = False) -> Iterator[Pair]:
     """Clusters to compare for a field with a schema, one pair for each setting that has its component.
 
-    `alone`: without what else must be said for the field to mean something.
+    `alone`: without the further settings that the field needs.
     """
     needs = Needs() if alone else last_fit(path, _NEEDS) or Needs()
     top = path.partition(".")[0].removesuffix(ITEM)
@@ -237,7 +237,7 @@ def _prepare(spec: Json, path: str) -> None:
 
 
 def _walk(spec: Json, path: str) -> tuple[Json, str]:
-    """The table that has a field, and the name that it has there."""
+    """The table with a field, and the field's name in it."""
     *way, name = path.split(".")
     for step in way:
         inner = spec[step.removesuffix(ITEM)]

@@ -79,7 +79,7 @@ def _page(topics: tuple[str, ...]) -> str:
 
 
 def _usual(reasons: Iterable[Reason]) -> Mapping[str, str]:
-    """What most sections of a page would repeat, by its label."""
+    """The sentences that most sections of a page would repeat, by their label."""
     every = list(reasons)
     answers = {"Operator": [each.meanwhile for each in every], "You": [each.you for each in every]}
     said = {label: [text for text in texts if text not in _NO_ACTION] for label, texts in answers.items()}

@@ -1,4 +1,4 @@
-"""Reasons of Backups, Restores and CompactBackups, which Jobs carry out: what they wait for.
+"""Reasons for which Backups, Restores and CompactBackups wait, beside their Jobs.
 
 A Backup and a Restore have them in the condition `Waiting`, a CompactBackup in `status.message`.
 """

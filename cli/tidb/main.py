@@ -53,7 +53,7 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequen
 class Listed:
     """A command in the list, with its place: `module:NAME`.
 
-    A command is imported when it is called, so that no other waits for its imports.
+    Its module is imported when the user runs the command, so that other commands do not wait for its imports.
     """
 
     summary: str
@@ -82,7 +82,7 @@ COMMANDS: Mapping[str, Listed] = {
         "print what a shell is to run so that it completes kubectl-tidb", "cli.tidb.completion:COMPLETION"
     ),
 }
-"""By name; a new command is one more line."""
+"""The commands by name."""
 
 
 def make_parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:

@@ -2,11 +2,11 @@
 
     its Jobs end → the task is gone, or Job `stop-<name>` stops it → its files are removed (`cleaning`)
 
-The operator reads from the cluster if there is a task to stop. v1.6 continues after a failure of the Job and removes
+The operator reads from the cluster whether it has a task to stop. v1.6 continues after a failure of the Job and removes
 files that are still being written, and it waits forever if the TidbCluster is gone.
 
 No Job can be created in a namespace that is being deleted. If the cluster is in another namespace, the operator then
-removes the task from PD itself. v1.6 leaves the task, so that no log backup can begin in that cluster again.
+removes the task from PD itself. v1.6 leaves the task, and that cluster can never begin a log backup again.
 """
 
 import structlog

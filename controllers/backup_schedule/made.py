@@ -21,7 +21,7 @@ class Made:
     """One Backup.
 
     - `owner`: the UID of its controller.
-    - `is_volume`: True if v1.6 has made it of volume snapshots.
+    - `is_volume`: True if v1.6 made it from volume snapshots.
     - `is_going`: True if it is being deleted.
     - `end`: its result, empty while it runs; `why`: the message about it.
     - `at_end`: True if none of its Jobs still writes.

@@ -226,7 +226,7 @@ class JobOwner(Generic[M]):
         self.warn(phase, NODE_LOST, message)
 
     def look_for(self, name: str) -> None:
-        """Write Failed if a Job was deleted before it ended, so that no result will arrive. v1.6 waits forever.
+        """Write Failed if a Job was deleted before it ended, because no result will arrive. v1.6 waits forever.
 
         Raises RequeueError while one of its pods may still write a result, ApiError, TransportError.
         """

@@ -74,7 +74,7 @@ class Earlier:
 
 
 def certificate_files(mark: str) -> str:
-    """How the files begin that a target brings; marks name it, `Kind namespace/name`."""
+    """The prefix of the files with a target's certificate; `mark` is the target as `Kind namespace/name`."""
     kind, _, key = mark.partition(" ")
     namespace, _, name = key.partition("/")
     return asset(namespace, client_secret_of(kind, name), "")

@@ -1,7 +1,7 @@
 """Rights in all namespaces, of monitors that are clusterScoped (other-resources.md 3.2, 3.4).
 
 A cluster-scoped object cannot have an owner in a namespace: name and labels identify it, and the operator deletes it
-itself. The name alone is ambiguous: `basic` in `tidb-prod` and `prod-basic` in `tidb` lead to the same one.
+itself. The name alone is ambiguous: `basic` in `tidb-prod` and `prod-basic` in `tidb` yield the same name.
 """
 
 from collections.abc import Iterable

@@ -109,7 +109,7 @@ class _Found:
         return data[key]
 
     def certificates(self, namespace: str, name: str, cluster: str) -> None:
-        """Make files of the certificate in the Secret of a cluster. Raises like `data`."""
+        """Add the client certificate in the Secret of a cluster to the monitor's files. Raises like `data`."""
         data = self.data(SECRETS, namespace, name, f"the client certificate of {cluster}")
         self.assets |= {asset(namespace, name, key): data[key] for key in CERTIFICATE_KEYS if key in data}
 
@@ -131,8 +131,10 @@ class _Found:
 
 
 def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
-    """Gather the inputs of the monitor's objects; no inputs are known while a required one is missing. Raises ApiError,
-    TransportError."""
+    """Gather the inputs of the monitor's objects; no inputs are known while a required one is missing.
+
+    Raises ApiError, TransportError.
+    """
     found = _Found(ctx, marks(ctx.cached(CONFIG_MAPS, monitor_name(ctx.model))))
     refused_rights = rights.refuse_cluster_scoped(ctx)
     try:
@@ -162,10 +164,10 @@ def _listed(sentences: Sequence[str]) -> str:
 
 
 def _remove_stale_certificates(found: _Found) -> None:
-    """Remove the certificates of clusters that have withdrawn their consent, and of other namespaces' clusters that the
-    monitor no longer names: whatever else is missing, they go.
+    """Remove certificates that the monitor may no longer use, even while other inputs are missing.
 
-    Raises like `Reconcile.apply`.
+    They belong to clusters that have withdrawn their consent, and to clusters of other namespaces that the monitor no
+    longer names. Raises like `Reconcile.apply`.
     """
     withdrawn = tuple(map(certificate_files, found.marks & found.refused.keys()))
     named = tuple(map(certificate_files, _named_clusters(found.ctx)))
@@ -177,7 +179,7 @@ def _remove_stale_certificates(found: _Found) -> None:
 
 
 def _named_clusters(ctx: Reconcile[TidbMonitor]) -> Iterator[str]:
-    """The clusters that the monitor names or selects, as marks name them."""
+    """The clusters that the monitor names or selects, in the form of marks."""
     spec = ctx.model.spec
     for each in spec.clusters:
         yield granted_name(TIDB_CLUSTERS.kind, each.namespace, each.name)

@@ -76,7 +76,7 @@ def is_automatic(ctx: ClusterContext) -> bool:
 
 
 def automatic_or_wait(ctx: ClusterContext) -> Evidence | Waiting:
-    """Evidence from a live read that the user allows that, or the wait for the cache to show that it was withdrawn.
+    """Evidence from a live read that the user allows an automatic recovery, or the wait for an outdated cache.
 
     Raises ApiError, TransportError.
     """

@@ -88,9 +88,8 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
     """The pods that Kubernetes calls lost for another reason than a roll.
 
     They are remembered before the component reports their loss, and through a roll that restarts them. A recent crash
-    counts only if the component calls the member unhealthy: others have recovered, such as PD members, which restart
-    when
-    they join.
+    counts only if the component calls the member unhealthy. Other members have recovered, such as PD members, which
+    restart when they join.
     """
     pods, live = {pod.metadata.name: pod for pod in pods_of(ctx, component)}, ctx.stateful_set(component)
     kind, body = f"{component} away", live.decode() if live else {}

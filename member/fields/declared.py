@@ -1,7 +1,7 @@
 """Declarations that objects do not show: run-time effects, fields without effect, and the tests of fields.
 
-Keys are globs of paths (`schema.last_fit`). Tests are named from `tests/`.
-A field that shows in no object and is not declared here is a defect, which `cli.fields.table` reports.
+Keys are globs of paths (`schema.last_fit`). Tests are named from `tests/`. A field that shows in no object and is not
+declared here is a defect, which `cli.fields.table` reports.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The merge of `additionalContainers` into generated containers (objects.md 3.5).
 
 The rules are the same as in Kubernetes' strategic merge for containers: maps merge, a few lists merge by key,
-everything else is replaced. The order of a merged list decides if pods roll after a takeover from v1.6, so it is part
-of the contract.
+everything else is replaced. The order of a merged list decides whether pods roll after a takeover from v1.6, so it is
+part of the contract.
 """
 
 from collections.abc import Sequence

@@ -55,7 +55,10 @@ _OUT = ScaleOut(
 
 
 def _refused_upgrade(ctx: ReconcileContext) -> Refused | None:
-    """The refusal of a version without Pump while TiDB needs it. Without binlogs, Pump is the only one that stays."""
+    """The refusal of a version without Pump while TiDB needs Pump.
+
+    Without binlogs the upgrade of the other components continues, and Pump alone keeps its version.
+    """
     tidb = ctx.tc.spec.tidb
     return _no_such_pump(ctx) if tidb is not None and tidb.binlog_enabled else None
 

@@ -1,7 +1,7 @@
 """ResourceQuotas as Kubernetes' admission enforces them: usage is counted from the objects of the namespace.
 
-The scopes `BestEffort`, `NotBestEffort`, `Terminating` and `NotTerminating`
-choose pods; a quota with other scopes counts nothing.
+The scopes `BestEffort`, `NotBestEffort`, `Terminating` and `NotTerminating` choose pods; a quota with other scopes
+counts nothing.
 """
 
 from collections import Counter

@@ -178,10 +178,10 @@ class Deleted(_Triggered, frozen=True, kw_only=True, tag="deleted", tag_field="f
 
 
 class Created(_Triggered, frozen=True, kw_only=True, tag="created", tag_field="fault"):
-    """Another creates an object, `plural.group/name`, out of a `body` without kind and name.
+    """Another client creates an object, `plural.group/name`, from a `body` without kind and name.
 
-    An empty body puts back what was deleted, without its status.
-    `owner` is another object, of the same form, that controls it.
+    An empty body restores a deleted object, without its status. `owner` is another object, of the same form, that
+    controls it.
     """
 
     target: str
@@ -298,24 +298,24 @@ class CrossReference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One plan; the module describes its form.
 
-    `given`: faults that also happen in the reference run, because the plan is about them.
-    `reference`: compare the end with the same plan without faults (O1, O2).
-    `ends`: the reason, or the allowed reasons, of the Progressing condition in which the cluster is at rest. Any other
-    than Done names a step for the user; `Deleted` means that the cluster no longer exists.
-    `silent_after`: seconds after which only the status may be written; 0 allows other writes.
-    `conflicts`: texts that the message of the Progressing condition may contain instead of the cluster being at rest.
-    `theirs`: paths of the end state (`simulate.judge.end_state`) that other clients may decide, with everything below
-    them, or globs that end in `*`.
-    `ends_beside`: the allowed final reasons of other kinds (`simulate.engine.other_kinds`) by `plural.group/name`: one
-    reason, several, or `*` for any.
-    `neighbours`: further clusters of `simulate.engine.worlds`, by `namespace/name`; `joined` ones join the cluster
-    with their own PD, or use its. All are checked, and must be at rest in the end.
-    `interleaved`: the loops of an operator take turns at every port call; the loops of two operators always do.
-    `awaited`: the conditions that events wait for must come true.
-    `resyncs`: informers resync; otherwise only events and timers requeue an object.
-    `serves_at`: seconds at which the clusters must be Ready with all their objects; 0 disables the check.
-    `outage`: what surfaces must show meanwhile (`simulate.judge.outages`).
-    `across`: the end of an object that refers into the cluster's namespace (`simulate.judge.cross_references`).
+    - `given`: faults that also happen in the reference run, because the plan is about them.
+    - `reference`: compare the end with the same plan without faults (O1, O2).
+    - `ends`: the reason, or the allowed reasons, of the Progressing condition in which the cluster is at rest. Any
+      other than Done names a step for the user; `Deleted` means that the cluster no longer exists.
+    - `silent_after`: seconds after which only the status may be written; 0 allows other writes.
+    - `conflicts`: texts that the message of the Progressing condition may contain instead of the cluster being at rest.
+    - `theirs`: paths of the end state (`simulate.judge.end_state`) that other clients may decide, with everything below
+      them, or globs that end in `*`.
+    - `ends_beside`: the allowed final reasons of other kinds (`simulate.engine.other_kinds`) by `plural.group/name`:
+      one reason, several, or `*` for any.
+    - `neighbours`: further clusters of `simulate.engine.worlds`, by `namespace/name`; `joined` ones join the cluster
+      with their own PD, or use its. All are checked, and must be at rest in the end.
+    - `interleaved`: the loops of an operator take turns at every port call; the loops of two operators always do.
+    - `awaited`: the conditions that events wait for must come true.
+    - `resyncs`: informers resync; otherwise only events and timers requeue an object.
+    - `serves_at`: seconds at which the clusters must be Ready with all their objects; 0 disables the check.
+    - `outage`: what surfaces must show meanwhile (`simulate.judge.outages`).
+    - `across`: the end of an object that refers into the cluster's namespace (`simulate.judge.cross_references`).
     """
 
     name: str

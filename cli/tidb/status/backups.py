@@ -23,7 +23,7 @@ def backups_of(namespace: str, cluster: str, backups: Iterable[Json], schedules:
 
 
 def without_effect(namespace: str, cluster: str, backups: Iterable[Json], schedules: Iterable[Json]) -> Iterator[str]:
-    """Sentences about ineffective settings of the Backups and schedules of this cluster."""
+    """One sentence for each Backup and schedule of this cluster that has settings without effect."""
     mine = [("Backup", each) for each in backups if _is_of(each["spec"], namespace, cluster)]
     own = (each for each in schedules if _is_of(each["spec"]["backupTemplate"] | _own_br(each), namespace, cluster))
     mine += (("BackupSchedule", each) for each in own)
