@@ -19,11 +19,17 @@ from kube.objects import Json, Object, condition_of, stored_condition
 from member.context import ClusterContext
 from member.fields.ignored import ignored, ignored_by
 from member.fields.settings import overridden
+from member.outcome import Refused
 from ports.foreign_text import printable
 
 
 def conditions(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
-    """The conditions of a cluster, by type. A condition is absent if its list was always empty."""
+    """The conditions of a cluster, by type. A condition is absent if its list was always empty.
+
+    A refused spec leaves the conditions unchanged: code that builds objects may fail on its values.
+    """
+    if isinstance(ctx.outcomes.get("spec"), Refused):
+        return {}
     found: dict[str, ConditionValue] = {}
     for kind, problems in _problems(ctx).items():
         found |= reported(ctx.owner, ctx.deps.recorder, kind, problems)

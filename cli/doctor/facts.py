@@ -8,9 +8,11 @@ from functools import cached_property
 from apis.cluster import Cluster
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names, component_type, component_types
 from apis.decoding import InvalidField, decode
+from apis.defaulting import with_defaults
 from apis.dmcluster import DMCluster
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
+from apis.validation import validate
 from cli.tidb.ages import length
 from kube.objects import Json, condition_of
 from kube.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
@@ -90,6 +92,14 @@ class Facts:
             return decode({key: value for key, value in self.cluster.items() if key != "status"}, MODELS[self.kind])
         except InvalidField as error:
             return error
+
+    @cached_property
+    def valid(self) -> Cluster | None:
+        """The cluster with defaults; None if its spec is invalid, so that code which builds objects may fail on it."""
+        if isinstance(self.model, InvalidField):
+            return None
+        cluster = with_defaults(self.model)
+        return None if validate(cluster) else cluster
 
     @cached_property
     def pods(self) -> Sequence[Json]:

@@ -5,9 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from urllib.parse import urlencode
 
-from apis.decoding import InvalidField
-from apis.defaulting import with_defaults
-from apis.validation import validate
 from cli.doctor.causes.containers import ended
 from cli.doctor.facts import NETWORK_POLICIES, POD_DISRUPTION_BUDGETS, Facts
 from cli.failures import Failure
@@ -227,9 +224,9 @@ def _logs(client: Client, facts: Facts) -> Mapping[tuple[str, str], str]:
 
 def _certificates(client: Client, facts: Facts, unread: dict[Resource, str]) -> Mapping[str, Finding]:
     """The state of the certificate Secrets; empty if the spec is invalid."""
-    if isinstance(facts.model, InvalidField) or validate(with_defaults(facts.model)):
+    tc = facts.valid
+    if tc is None:
         return {}
-    tc = with_defaults(facts.model)
     wanted = needs(tc)
     try:
         secrets = {name: client.find(SECRETS, name, facts.namespace) for name in wanted}

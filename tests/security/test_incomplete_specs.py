@@ -36,6 +36,15 @@ def test_a_certificate_of_remote_write_lacks_a_field(source: str, field: str) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("kind", "component"), [(DM_CLUSTERS, "worker"), (TIDB_CLUSTERS, "tiproxy")])
+def test_a_variable_of_a_new_cluster_lacks_its_name(kind: Resource, component: str) -> None:
+    """No valid spec is known, so the operator observes the cluster by this one."""
+    spec = rich_spec(kind)
+    spec[component]["env"] = [{"value": "x"}]
+    assert [] == raised_for(kind, spec)
+
+
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", _CLUSTERS, ids=lambda kind: str(kind.kind))
 def test_any_field_of_a_cluster_may_be_absent(kind: Resource) -> None:

@@ -85,14 +85,14 @@ def _unknown(facts: Facts) -> Iterator[Sign]:
 
 
 def _overridden(facts: Facts) -> Iterator[Sign]:
-    if not isinstance(facts.model, InvalidField):
-        for each in overridden(with_defaults(facts.model)):
+    if facts.valid is not None:
+        for each in overridden(facts.valid):
             yield Sign(facts.title, each.message, each.field, shown(each.value))
 
 
 def _ignored(facts: Facts) -> Iterator[Sign]:
-    if not isinstance(facts.model, InvalidField):
-        for each in ignored(with_defaults(facts.model), facts.spec):
+    if facts.valid is not None:
+        for each in ignored(facts.valid, facts.spec):
             yield Sign(facts.title, each.message, each.field, shown(each.value))
 
 

@@ -631,6 +631,11 @@ def test_reports_conditions_that_need_the_user(status: Json, expected: set[str])
 
 
 @pytest.mark.rule("13.2")
+def test_judges_no_settings_of_an_invalid_spec() -> None:
+    signs = found(facts(spec={"tidb": {"replicas": 1, "env": [{"value": "x"}]}}))
+    assert ["spec.tidb.env[0].name"] == [each.field for each in signs.values() if each.field.startswith("spec.tidb")]
+
+
 def test_a_reason_has_its_own_way_out() -> None:
     finding = found(facts(conditions("FailedScaleIn", "False")))["NeedsYou"]
     assert ("pd: so it is", "FailedScaleIn") == (finding.message, finding.value)
