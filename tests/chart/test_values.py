@@ -62,7 +62,7 @@ def test_a_value_of_v1_6_has_its_default(path: str) -> None:
 
 
 @pytest.mark.rule("scheduler-deployment-9")
-def test_a_copy_of_v1_6s_values_is_taken(helm: Helm) -> None:
+def test_a_copy_of_v1_6s_values_is_accepted(helm: Helm) -> None:
     """Values that are switched off, or set but empty."""
     off = {
         "testMode": False,

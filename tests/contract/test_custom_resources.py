@@ -147,7 +147,9 @@ def old_definition(world: Side) -> Iterator[Json]:
     eventually(lambda: not world.exists(CUSTOM_RESOURCE_DEFINITIONS, str(OLD_CLUSTERS)))
 
 
-def test_without_a_status_subresource_one_door_writes_both(world: Side, namespace: str, old_definition: Json) -> None:
+def test_without_a_status_subresource_the_status_is_written_with_the_object(
+    world: Side, namespace: str, old_definition: Json
+) -> None:
     """With v1.6's definition the status is part of the object, and writing it increases the generation."""
     body = tidb_cluster("a") | {"apiVersion": OLD_CLUSTERS.api_version, "status": {"clusterID": "1"}}
     world.client.create(OLD_CLUSTERS, body, namespace)

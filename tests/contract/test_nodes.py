@@ -26,7 +26,7 @@ class Machine:
         self._status(NODES, self.name, "", [{"type": "Ready", "status": status}])
 
     def taint(self, *taints: Json) -> None:
-        """The taints of a node besides the control plane's."""
+        """Give the node these taints, beside the control plane's."""
         there = [each for each in self.taints() if "kubernetes.io" in each["key"]]
         self.client.patch(NODES, self.name, "", {"spec": {"taints": [*there, *taints]}})
 

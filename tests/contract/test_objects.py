@@ -209,7 +209,7 @@ def test_the_slower_of_two_writers_conflicts(world: Side, namespace: str) -> Non
         world.client.patch(CONFIG_MAPS, "a", namespace, stale)
 
 
-def test_a_recreated_object_is_not_touched(world: Side, namespace: str) -> None:
+def test_writes_for_another_uid_or_version_are_refused(world: Side, namespace: str) -> None:
     world.client.create(CONFIG_MAPS, config_map("a"), namespace)
 
     with pytest.raises(Invalid, match="field is immutable"):

@@ -347,7 +347,7 @@ def test_a_set_does_not_count_the_pod_of_an_older_one_of_its_name(here: Namespac
     release_pod(here, 3)
 
 
-def test_a_pod_that_is_in_the_way_stops_those_behind_it(here: Namespaced) -> None:
+def test_a_pod_that_cannot_be_created_blocks_the_pods_after_it(here: Namespaced) -> None:
     """Pods are created in parallel in groups of one, two, four, ...: after a failure, no further group begins."""
     leave_behind(here, 1)
     eventually(lambda: {"db-0", "db-2"} <= here.images().keys())

@@ -176,7 +176,7 @@ def test_a_refusal_is_a_condition_and_an_event(post: Post) -> None:
     assert 1 == post.reported("NotForRent")
 
 
-def test_names_a_foreign_object_with_its_name(post: Post) -> None:
+def test_names_a_resource_that_the_kind_does_not_own(post: Post) -> None:
     with capture_logs():
         post.change(owner="nobody")
     status, reason, message = post.condition("Progressing")

@@ -91,6 +91,6 @@ def test_a_condition_may_have_only_the_time_of_its_status() -> None:
     assert ("B", EARLIER) == (changed[0]["reason"], changed[0]["lastTransitionTime"])
 
 
-def test_a_component_that_is_ready_when_done_is_not_ready_earlier() -> None:
+def test_an_object_is_ready_once_all_stages_are_done() -> None:
     assert (True, "Ready") == done({"a": Done(), "b": Done("resting", "Paused")})[:2]
     assert (False, "B", "b") == done({"a": Done(), "b": Waiting("B", "b")})

@@ -125,7 +125,7 @@ def test_nothing_is_created_before_its_cluster_and_everything_with_it(world: Wor
     assert "True" == world.condition("Ready")[0]
 
 
-def test_deleting_the_cluster_deletes_nothing_of_it(world: Workloads) -> None:
+def test_deleting_the_cluster_deletes_none_of_its_objects(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)

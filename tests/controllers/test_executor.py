@@ -1,4 +1,4 @@
-"""The executor performs what a decision awaits, and the decision continues with what became of it (ADR 15)."""
+"""The executor performs the actions that a decision awaits, and the decision continues with the results (ADR 15)."""
 
 import gc
 
@@ -34,7 +34,7 @@ def stored(api: FakeApi) -> Object:
 
 
 async def paint(cached: Object, *hues: str) -> list[str]:
-    """The resource versions that writes return."""
+    """Write the hues one after another; return the resource versions of the results."""
     versions = []
     for hue in hues:
         wanted = {"metadata": {"name": "a", "namespace": "ns"}, "data": {"hue": hue}}

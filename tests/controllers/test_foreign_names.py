@@ -122,7 +122,7 @@ def begin() -> OperatorWorld:
 
 
 def create(world: OperatorWorld, kind: Resource, name: str) -> None:
-    """An object of a kind; an initializer names its objects after its cluster."""
+    """Create an object of a kind, and an initializer's cluster, after which it names its objects."""
     spec = SPECS[kind]
     if kind == TIDB_INITIALIZERS:
         world.apply(sample("basic") | {"metadata": {"name": name}, "spec": sample("basic")["spec"] | {"paused": True}})

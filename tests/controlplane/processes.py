@@ -96,7 +96,7 @@ class ControlPlane:
 
     @property
     def pids(self) -> Collection[int]:
-        """The ports of the running processes."""
+        """The ids of the running processes."""
         return [each.pid for each in self._processes.values()]
 
     def restart_api_server(self) -> None:

@@ -68,7 +68,7 @@ def test_workers_with_stage_and_source_and_the_leader() -> None:
     ],
 )
 @pytest.mark.rule("dataplane-apis-18")
-def test_16_an_answer_that_is_not_a_list_raises(answer: Answer, error: type[DataPlaneError]) -> None:
+def test_an_answer_that_is_not_a_list_raises(answer: Answer, error: type[DataPlaneError]) -> None:
     with pytest.raises(error):
         client(listing(master=answer)).masters()
 

@@ -212,7 +212,7 @@ def test_a_head_is_read_up_to_its_limit(transport: HttpTransport, head: bytes, l
     ],
     ids=["trailers", "extensions-of-chunks"],
 )
-def test_what_surrounds_a_body_is_read_up_to_its_limit(transport: HttpTransport, head: bytes, line: bytes) -> None:
+def test_chunk_sizes_and_trailers_are_read_up_to_a_limit(transport: HttpTransport, head: bytes, line: bytes) -> None:
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     too_many = pytest.raises(AnswerRefused, match="more than 67536 bytes of chunks and trailers")
     with serving(_pours(chunked + head, line)) as port, too_many:

@@ -67,7 +67,7 @@ def test_health_waits_for_the_pings_of_dead_members(members: int, seconds: float
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_2_members_keep_64_bit_ids_exact() -> None:
+def test_members_keep_64_bit_ids_exact() -> None:
     found = pd("GET /pd/api/v1/members", (200, TWO_MEMBERS)).members()
     first = Member("demo-pd-0", BIGGEST, ("http://demo-pd-0:2379",), ("http://demo-pd-0:2380",))
     second = Member("", 7, (), ("http://demo-pd-1:2380",))
@@ -80,14 +80,14 @@ def test_2_members_keep_64_bit_ids_exact() -> None:
 @pytest.mark.slow
 @given(st.integers(0, BIGGEST))
 @pytest.mark.rule("dataplane-apis-18")
-def test_2_any_64_bit_id_stays_exact(cluster_id: int) -> None:
+def test_any_64_bit_id_stays_exact(cluster_id: int) -> None:
     body = msgspec.json.encode({"id": cluster_id, "max_peer_count": 3}).decode()
     assert cluster_id == pd("GET /pd/api/v1/cluster", (200, body)).cluster_id()
 
 
 @pytest.mark.parametrize("answer", [(503, "redirect finds no leader"), (200, "null"), (200, '{"member_id":0}')])
 @pytest.mark.rule("dataplane-apis-18")
-def test_11_no_leader_is_unavailable(answer: tuple[int, str]) -> None:
+def test_no_leader_is_unavailable(answer: tuple[int, str]) -> None:
     with pytest.raises(Unavailable):
         pd("GET /pd/api/v1/leader", answer).leader()
 
@@ -105,7 +105,7 @@ def test_transferring_to_a_missing_member_is_no_error(status: int) -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_4_deleting_an_absent_member_sends_no_delete() -> None:
+def test_deleting_an_absent_member_sends_no_delete() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS), (200, '{"members":null}'))
     pd = client(transport)
     pd.delete_member(member_of(pd, 7))
@@ -114,7 +114,7 @@ def test_4_deleting_an_absent_member_sends_no_delete() -> None:
 
 @pytest.mark.parametrize("status", [200, 404])
 @pytest.mark.rule("dataplane-apis-18")
-def test_4_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
+def test_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
     path = f"DELETE /pd/api/v1/members/id/{BIGGEST}"
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS)).on(path, (status, "x"))
     pd = client(transport)
@@ -123,7 +123,7 @@ def test_4_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_4_a_refused_member_removal_is_a_conflict() -> None:
+def test_a_refused_member_removal_is_a_conflict() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
     transport.on("DELETE /pd/api/v1/members/id/7", (500, '"[PD:etcd:ErrEtcdMemberRemove]unhealthy cluster"'))
     pd = client(transport)
@@ -157,7 +157,7 @@ def test_removes_only_members_that_pd_has_listed() -> None:
     ],
 )
 @pytest.mark.rule("dataplane-apis-18")
-def test_3_config_reads_joined_labels_and_booleans_in_text(replication: str, expected: ReplicationConfig) -> None:
+def test_config_reads_joined_labels_and_booleans_in_text(replication: str, expected: ReplicationConfig) -> None:
     answer = f'{{"name":"demo-pd-0","schedule":{{}},"replication":{replication}}}'
     assert expected == pd("GET /pd/api/v1/config", (200, answer)).config()
 
@@ -178,13 +178,13 @@ def test_a_field_of_the_wrong_type_is_named(body: str, names: str) -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_3_config_reads_the_low_space_ratio() -> None:
+def test_config_reads_the_low_space_ratio() -> None:
     answer = '{"schedule":{"low-space-ratio":0.9},"replication":{"max-replicas":3}}'
     assert 0.9 == pd("GET /pd/api/v1/config", (200, answer)).config().low_space_ratio
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_3_stores_are_sorted_and_omitted_fields_are_filled_in() -> None:
+def test_stores_are_sorted_and_omitted_fields_are_filled_in() -> None:
     answer = (
         '{"count":3,"stores":['
         '{"store":{"id":1001,"address":"b:20160","state_name":"Disconnected","last_heartbeat":1732000010123456789,'
@@ -228,7 +228,7 @@ def test_null_means_no_stores() -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_1_a_request_for_stores_before_the_bootstrap_raises() -> None:
+def test_a_request_for_stores_before_the_bootstrap_raises() -> None:
     with pytest.raises(NotBootstrapped):
         pd(STORES, NOT_BOOTSTRAPPED).stores()
 
@@ -240,7 +240,7 @@ def test_an_unknown_store_is_not_found() -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_5_deleting_an_absent_store_sends_no_delete() -> None:
+def test_deleting_an_absent_store_sends_no_delete() -> None:
     transport = ScriptedTransport().on(STORES, (200, ONE_STORE), (200, '{"stores":null}'))
     pd = client(transport)
     pd.delete_store(store_of(pd, 4))
@@ -249,7 +249,7 @@ def test_5_deleting_an_absent_store_sends_no_delete() -> None:
 
 @pytest.mark.parametrize("status", [200, 404, 410])
 @pytest.mark.rule("dataplane-apis-18")
-def test_5_deleting_a_missing_store_is_no_error(status: int) -> None:
+def test_deleting_a_missing_store_is_no_error(status: int) -> None:
     transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (status, '"x"'))
     pd = client(transport)
@@ -258,7 +258,7 @@ def test_5_deleting_a_missing_store_is_no_error(status: int) -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_5_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
+def test_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
     transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (400, '"[PD:core:ErrStoresNotEnough]can not remove store 4"'))
     pd = client(transport)
@@ -351,20 +351,20 @@ EVICTING_4 = (200, '{"store-id-ranges":{"4":[{"start-key":"","end-key":""}]},"ba
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_6_one_scheduler_for_all_stores_lists_them_in_its_configuration() -> None:
+def test_one_scheduler_for_all_stores_lists_them_in_its_configuration() -> None:
     transport = ScriptedTransport().on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
     assert frozenset({4}) == client(transport).evicting_stores()
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_6_old_pd_has_a_scheduler_per_store() -> None:
+def test_old_pd_has_a_scheduler_per_store() -> None:
     answer = (200, '["evict-leader-scheduler-4","evict-leader-scheduler-1001","evict-slow-store-scheduler"]')
     assert frozenset({4, 1001}) == pd(SCHEDULERS, answer).evicting_stores()
 
 
 @pytest.mark.parametrize("schedulers", [BARE, (200, "[]"), (200, "null")])
 @pytest.mark.rule("dataplane-apis-18")
-def test_6_a_leader_without_schedulers_proves_nothing(schedulers: tuple[int, str]) -> None:
+def test_a_leader_without_schedulers_proves_nothing(schedulers: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(SCHEDULERS, schedulers).on(EVICTIONS, (404, "scheduler not found"))
     transport.on(END, (404, "not found"))
     with pytest.raises(Unavailable, match="PD runs no schedulers"):
@@ -374,7 +374,7 @@ def test_6_a_leader_without_schedulers_proves_nothing(schedulers: tuple[int, str
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_6_beginning_an_eviction_twice_is_no_error() -> None:
+def test_beginning_an_eviction_twice_is_no_error() -> None:
     transport = ScriptedTransport().on(BEGIN, (200, '"ok"'), (500, '"scheduler existed"'))
     transport.on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
     client(transport).begin_evict_leaders(4)
@@ -383,7 +383,7 @@ def test_6_beginning_an_eviction_twice_is_no_error() -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_6_a_refused_begin_raises() -> None:
+def test_a_refused_begin_raises() -> None:
     transport = ScriptedTransport().on(BEGIN, (400, '"unknown store"')).on(SCHEDULERS, NONE_EVICTED)
     with pytest.raises(ApiError, match="unknown store"):
         client(transport).begin_evict_leaders(4)
@@ -394,7 +394,7 @@ def test_6_a_refused_begin_raises() -> None:
     [((404, "not found"), NONE_EVICTED), ((200, "null"), (200, "[]")), ((500, '"x"'), NONE_EVICTED)],
 )
 @pytest.mark.rule("dataplane-apis-18")
-def test_6_a_missing_eviction_has_ended(ended: tuple[int, str], listed: tuple[int, str]) -> None:
+def test_a_missing_eviction_has_ended(ended: tuple[int, str], listed: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, listed).on(EVICTIONS, EVICTING_4)
     client(transport).end_evict_leaders(4)
     assert transport.calls[0] == END
@@ -402,7 +402,7 @@ def test_6_a_missing_eviction_has_ended(ended: tuple[int, str], listed: tuple[in
 
 @pytest.mark.parametrize("ended", [(200, "null"), (404, "not found"), (500, '"x"')])
 @pytest.mark.rule("dataplane-apis-18")
-def test_6_an_eviction_that_stays_raises(ended: tuple[int, str]) -> None:
+def test_an_eviction_that_stays_raises(ended: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
     with pytest.raises(ApiError):
         client(transport).end_evict_leaders(4)
@@ -410,12 +410,12 @@ def test_6_an_eviction_that_stays_raises(ended: tuple[int, str]) -> None:
 
 @pytest.mark.parametrize(("status", "expected"), [(200, True), (404, True), (500, False)])
 @pytest.mark.rule("dataplane-apis-18")
-def test_7_reads_readiness(status: int, expected: bool) -> None:
+def test_reads_readiness(status: int, expected: bool) -> None:
     assert expected is pd("GET /pd/api/v2/ready", (status, "")).ready()
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_7_no_answer_raises() -> None:
+def test_no_answer_raises() -> None:
     with pytest.raises(Unavailable):
         pd("GET /pd/api/v2/ready", RequestTimeout).ready()
 

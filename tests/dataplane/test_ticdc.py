@@ -44,7 +44,7 @@ def test_lists_captures_with_their_addresses() -> None:
     ],
 )
 @pytest.mark.rule("dataplane-apis-18")
-def test_13_an_answer_without_captures_is_an_error(answer: Answer, error: type[DataPlaneError]) -> None:
+def test_an_answer_without_captures_is_an_error(answer: Answer, error: type[DataPlaneError]) -> None:
     with pytest.raises(error):
         client(ScriptedTransport().on("GET /api/v1/captures", answer)).captures()
 

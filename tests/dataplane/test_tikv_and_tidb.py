@@ -46,7 +46,7 @@ def test_a_missing_leader_count_is_an_error(body: str) -> None:
     ],
 )
 @pytest.mark.rule("dataplane-apis-18")
-def test_15_only_a_tidb_that_reports_health_is_healthy(answer: Answer, expected: bool) -> None:
+def test_only_a_tidb_that_reports_health_is_healthy(answer: Answer, expected: bool) -> None:
     transport = ScriptedTransport().on("GET /status", answer)
     assert expected is TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).healthy()
 

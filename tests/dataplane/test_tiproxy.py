@@ -31,7 +31,7 @@ def client(transport: ScriptedTransport) -> TiProxyClient:
     ],
 )
 @pytest.mark.rule("dataplane-apis-18")
-def test_14_only_200_means_serving_and_502_has_a_report(answer: Answer, expected: ProxyHealth | None) -> None:
+def test_only_200_means_serving_and_502_has_a_report(answer: Answer, expected: ProxyHealth | None) -> None:
     assert expected == client(ScriptedTransport().on("GET /api/debug/health", answer)).health()
 
 

@@ -198,7 +198,7 @@ def test_no_pod_begins_while_stores_are_known() -> None:
 
 
 @pytest.mark.rule("F40")
-def test_an_abandoned_cluster_is_replaced_by_all_its_pods() -> None:
+def test_the_pods_of_an_abandoned_cluster_join_its_successor() -> None:
     tc = cluster(status={"clusterID": "7"}, annotations={FORCE_PD_BOOTSTRAP: "7"})
     world = World(tc, {SERVICE: membership(0, cluster_id=8)})
     assert join(0) == told(world.discovery(), 1)

@@ -28,7 +28,7 @@ _LOOK_EVERY = 0.02
 
 
 class Start(msgspec.Struct, tag=True):
-    """An operator that appends its log to `log`; returns its process id."""
+    """The request to start an operator that appends its log to `log`; the answer is its process id."""
 
     flags: list[str]
     environ: dict[str, str]
@@ -37,7 +37,7 @@ class Start(msgspec.Struct, tag=True):
 
 
 class Look(msgspec.Struct, tag=True):
-    """The exit status of a process; None while it runs."""
+    """The question about the exit status of a process; the answer is None while it runs."""
 
     pid: int
 

@@ -56,7 +56,7 @@ def test_a_new_process_reports_missing_workloads(place: Place, namespace: str) -
 
 
 def _says(place: Place, namespace: str) -> tuple[str, bool]:
-    """True if Ready is True, and True if its message names the field."""
+    """The status of Ready, and True if its message names the field."""
     ready = _ready(place, namespace)
     return ready.get("status", ""), _FIELD in ready.get("message", "")
 

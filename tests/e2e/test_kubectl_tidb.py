@@ -105,7 +105,7 @@ def test_a_missing_object_is_reported_in_one_sentence(place: Place, admin: Plugi
         assert sentence in complaints
 
 
-def test_a_silent_server_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_server_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
     code, shown, complaints = Plugin({"KUBECONFIG": str(path)}, capsys)("status")
     assert (1, "") == (code, shown)

@@ -62,7 +62,7 @@ class Guide:
         return shown
 
     def is_at_its_end(self) -> bool:
-        """True if no work is left."""
+        """True if no block is left."""
         return next(self._blocks, None) is None
 
     def _meant(self, found: re.Match[str]) -> str:
@@ -154,7 +154,7 @@ def said_by_ours(place: Place) -> str:
 
 
 def specs(objects: dict[str, Json]) -> dict[str, Json]:
-    """The writes to objects, without the notes of Kubernetes."""
+    """The specs and data of objects, without metadata and status."""
     return {key: {"spec": each.get("spec"), "data": each.get("data")} for key, each in objects.items()}
 
 

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.thorough, IN_ONE_WORLD]
 
 
 @pytest.mark.rule("R05")
-def test_12_volumes_grow_under_running_pods_and_survive_a_suspension(place: Place, namespace: str) -> None:
+def test_volumes_grow_under_running_pods_and_survive_a_suspension(place: Place, namespace: str) -> None:
     client = place.client
     with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)) as operator:
         tree = sample("basic")

@@ -112,7 +112,7 @@ class FakeSource:
         self._faults: dict[str, deque[TransportError | Response | None]] = {"LIST": deque(), "WATCH": deque()}
         self._before_list: Callable[[], object] = lambda: None
         self.completes_streams = True
-        """True if initial events end with the bookmark that marks it."""
+        """True if a bookmark marks the end of the initial events."""
 
     def client(self) -> Client:
         """A client of this server."""

@@ -46,7 +46,7 @@ def test_synced_means_that_the_store_has_the_list(source: FakeSource, informer: 
 
 
 @pytest.mark.rule("INF-4")
-def test_a_stop_ends_a_failing_informer_and_drops_pending_notifications(
+def test_a_stop_ends_an_informer_that_never_synced(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     source.fail("LIST", refusal(403, "Forbidden"))

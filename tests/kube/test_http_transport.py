@@ -300,7 +300,7 @@ def test_the_rest_of_an_early_answer_is_not_read_by_the_next_request(pair: Calla
 
 
 @pytest.mark.rule("TEST-3", "#410")
-def test_arrives_as_a_status_and_as_an_event(pair: Callable[..., Pair]) -> None:
+def test_an_expired_version_is_reported_by_a_status_and_by_an_event(pair: Callable[..., Pair]) -> None:
     gone = b'{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version"}'
 
     def serve(peer: Peer) -> None:
@@ -648,7 +648,7 @@ def test_a_refusal_by_the_proxy_counts_as_not_sent(pair: Callable[..., Pair]) ->
 
 
 @pytest.mark.rule("REST-12")
-def test_detects_dead_peers(pair: Callable[..., Pair]) -> None:
+def test_a_stream_detects_dead_peers_by_keepalive_probes(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()

@@ -41,7 +41,7 @@ def test_pods_read_live_are_evidence_of_themselves() -> None:
 
 
 @pytest.mark.rule("F1")
-def test_an_absent_object_is_evidence_and_a_refused_read_is_none() -> None:
+def test_an_absent_object_is_evidence_and_a_refused_read_is_not() -> None:
     api = FakeApi()
     ctx = context(api)
     api.put(PODS.path("ns", "a"), {"metadata": {"name": "a", "namespace": "ns"}})

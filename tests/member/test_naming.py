@@ -34,12 +34,12 @@ def test_pd_members_have_long_names_where_networks_meet(tc: TidbCluster, expecte
     ],
 )
 @pytest.mark.rule("8")
-def test_the_controllers_address_of_pd(tc: TidbCluster, expected: str) -> None:
+def test_the_operator_reaches_pd_at_its_service(tc: TidbCluster, expected: str) -> None:
     assert expected == pd_url(tc)
 
 
 @pytest.mark.rule("8")
-def test_the_controllers_address_of_a_tidb() -> None:
+def test_the_operator_reaches_a_tidb_at_its_headless_service() -> None:
     assert "http://demo-tidb-1.demo-tidb-peer.ns:10080" == tidb_status_url(cluster(), "demo-tidb-1")
 
 

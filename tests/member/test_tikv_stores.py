@@ -116,7 +116,7 @@ def test_for_tiflash_its_own_stores_count_alone(ctx: ReconcileContext) -> None:
 
 
 @pytest.mark.rule("F13")
-def test_a_tiflash_replaced_by_failover_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
+def test_an_empty_tiflash_replaced_by_failover_does_not_count(ctx: ReconcileContext) -> None:
     ctx.status.tiflash.failure_stores = {"3": TiKVFailureStore(pod_name="demo-tiflash-0", store_id="3")}
     address = "demo-tiflash-0.demo-tiflash-peer.ns.svc:3930"
     lost = store(2, address=address, labels={"engine": "tiflash"}, state_name="Down", region_count=0)

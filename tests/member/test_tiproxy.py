@@ -61,7 +61,7 @@ def test_the_operators_settings_and_the_users_settings() -> None:
     ],
 )
 @pytest.mark.rule("objects-6.4")
-def test_8_the_pd_of_another_cluster_has_its_full_name(reference: Json, expected: str) -> None:
+def test_the_pd_of_another_cluster_has_its_full_name(reference: Json, expected: str) -> None:
     tc = cluster(without=("pd",), cluster=reference, tiproxy={"replicas": 1})
     assert expected == config(tc)["proxy"]["pd-addrs"]
 

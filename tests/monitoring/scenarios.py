@@ -66,7 +66,7 @@ def _bad_image(world: OperatorWorld) -> None:
 
 
 def _client_certificate(world: OperatorWorld) -> None:
-    """The Secrets of PD's pods exist; TiDB's is missing."""
+    """Create the Secret of TiDB's clients; the Secret of TiDB's server is missing."""
     world.admin.create(SECRETS, Authority().pair().secret("basic-tidb-client-secret"), NAMESPACE)
 
 

@@ -67,7 +67,7 @@ def queries(dashboard: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.rule("informers-workqueue-8")
-def test_understands_the_sources_of_the_names() -> None:
+def test_finds_the_metrics_in_an_expression() -> None:
     expression = 'sum by (name, le) (rate(a_bucket{x="y_z"}[5m])) / on (job) b_total > 0.5 and time() - c offset 5m'
     assert {"a_bucket", "b_total", "c"} == metrics_of(expression)
 

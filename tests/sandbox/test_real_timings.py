@@ -58,7 +58,7 @@ def pod(world: World, name: str) -> Json:
 
 @pytest.mark.slow
 @pytest.mark.rule("dataplane-apis-18")
-def test_8_a_silent_store_is_disconnected_after_20_s_and_down_after_30_min(world: World) -> None:
+def test_a_silent_store_is_disconnected_after_20_s_and_down_after_30_min(world: World) -> None:
     world.faults.pod_crash_loop("*/basic-tikv-3")
     seen = []
     for seconds in (9, 22, 1800):
@@ -94,7 +94,7 @@ def test_a_leaving_store_drains_region_by_region_and_can_be_restored(world: Worl
 
 @pytest.mark.slow
 @pytest.mark.rule("dataplane-apis-18")
-def test_10_a_leaving_store_stays_offline_while_another_one_is_dead(world: World) -> None:
+def test_a_leaving_store_stays_offline_while_another_one_is_dead(world: World) -> None:
     world.faults.pod_hang("*/basic-tikv-0")
     world.advance(60)
     number = store(world, "basic-tikv-3")["store"]["id"]

@@ -37,7 +37,7 @@ def test_a_pod_is_reached_from_the_other_kubernetes_under_its_domain(worlds: Joi
 @pytest.mark.slow
 @pytest.mark.parametrize("host", [_PD, f"{_PD}.{SOUTH}", f"{_PD}.elsewhere.example.com", "basic-pd.default"])
 @pytest.mark.rule("objects-8")
-def test_its_other_names_do_not_exist_there(worlds: JoinedWorlds, host: str) -> None:
+def test_a_pod_is_not_reached_from_the_other_kubernetes_under_another_domain(worlds: JoinedWorlds, host: str) -> None:
     with pytest.raises(ConnectionRefused):
         asked_from_the_south(worlds, host)
 

@@ -289,7 +289,7 @@ class _Proxy(ThreadingHTTPServer):
     network: HostileNetwork
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """The operator closes the connection during most of it."""
+        """Ignore errors: the operator closes the connection during most answers."""
 
 
 class _Connection(BaseHTTPRequestHandler):

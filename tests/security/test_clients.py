@@ -45,7 +45,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """The processes' requests for pods and nodes."""
+    """The sandbox from which the processes read pods and nodes."""
     with worlds.sandbox(tmp_path_factory.mktemp("clients")) as found:
         yield found
 

@@ -1,6 +1,6 @@
 """R22: each field of a DMCluster, TidbMonitor, TidbDashboard, TidbNGMonitoring or TidbInitializer shows, or is named.
 
-A field is set in an object that runs, in a sandbox: something is made otherwise, or a condition or refusal differs.
+A field of a running object is set in a sandbox. It shows if an object, a condition or a refusal differs.
 Fields of Backups and Restores are in `test_fields_of_backups`: the pods of their Jobs read them.
 """
 

@@ -1,6 +1,6 @@
 """A cluster as v1.6 leaves it when it is stopped in the middle of its work (lifecycle.md 7 to 14).
 
-The objects are those that v1.6 makes (`tests/member/test_recordings.py` compares), in its manner.
+The objects equal v1.6's, as `tests/member/test_recordings.py` shows, and are written as v1.6 writes them.
 """
 
 import json

@@ -1,7 +1,7 @@
 """A sandbox as TiDB Operator v1.6 leaves it: the recorded objects exist, and pods run (objects.md 10 to 12).
 
-Recordings leave out UIDs, the bodies of start scripts, what Secrets hold, and v1.6's records of what it applied: these
-are filled in in v1.6's manner. Ids are those that the sandbox's PD has given out.
+Recordings leave out UIDs, the bodies of start scripts, the contents of Secrets, and v1.6's records of its writes. This
+module fills them in as v1.6 would. Ids come from the sandbox's PD.
 """
 
 import base64
@@ -163,7 +163,7 @@ class LeftObjects:
             self._create(item)
 
     def _create_secrets(self) -> None:
-        """Objects that pods mount or Discovery reads, and that the recording lacks."""
+        """Create the Secrets that pods mount or Discovery reads, and that the recording lacks."""
         known = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in self.items}
         for namespace, name in sorted({*_mounted_secrets(self.items), *_client_secrets(self.clusters)} - known):
             self._admin.create(SECRETS, self._pair.secret(name), namespace)
@@ -283,7 +283,7 @@ class LeftObjects:
                 )
 
     def pd(self, item: Json, path: str) -> Json:
-        """The answers of a cluster's PD."""
+        """The answer of a cluster's PD."""
         answer: Json = get(self._pd(item), f"{self._base(item)}/{path}")
         return answer
 

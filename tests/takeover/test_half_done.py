@@ -304,7 +304,7 @@ def test_a_scale_in_of_tikv_continues_whether_its_store_is_leaving_or_gone(clock
 
 
 @pytest.mark.rule("lifecycle-8.5")
-def test_a_scale_in_of_tikv_is_reverted_although_its_pod_was_recreated(clock: FakeClock) -> None:
+def test_a_cancelled_scale_in_of_tikv_keeps_the_pod_although_its_store_was_leaving(clock: FakeClock) -> None:
     halfway = Halfway(clock, tikv=4)
     store, pods = halfway.store("basic-tikv-3"), halfway.left.pods()
     halfway.world.world.faults.regions_frozen(f"{NAMESPACE}/{NAME}")
@@ -427,7 +427,7 @@ def test_a_member_of_pd_that_was_marked_and_came_back(at_rest: Halfway) -> None:
 
 
 @pytest.mark.rule("lifecycle-9.2")
-def test_a_member_of_pd_was_deleted_and_not_replaced_yet(at_rest: Halfway) -> None:
+def test_a_failover_of_pd_continues_after_the_removal_of_the_member(at_rest: Halfway) -> None:
     uid, member = at_rest.claims()["pd-basic-pd-1"], at_rest.member("basic-pd-1")
     record = {"podName": "basic-pd-1", "memberID": member, "pvcUIDSet": {uid: {}}, "memberDeleted": True}
     at_rest.ask_pd("DELETE", f"members/id/{member}")

@@ -35,7 +35,7 @@ class Resting:
         return len(self.queue) == 0
 
 
-def test_a_new_item_is_returned_at_once() -> None:
+def test_a_new_item_is_handed_out_at_once() -> None:
     resting = Resting()
     resting.queue.add("a")
     resting.turn("a")
@@ -57,7 +57,7 @@ def test_changes_during_a_rest_lead_to_one_turn_after_it() -> None:
     assert resting.is_empty
 
 
-def test_an_item_that_was_not_urgent_does_not_rest() -> None:
+def test_an_item_of_a_resync_does_not_rest() -> None:
     """A resync brings everything up: a change that follows it is the first news."""
     resting = Resting()
     resting.queue.add("a", -1)
@@ -68,7 +68,7 @@ def test_an_item_that_was_not_urgent_does_not_rest() -> None:
     assert resting.is_empty
 
 
-def test_a_change_during_a_turn_that_was_not_urgent_is_returned_at_once() -> None:
+def test_a_change_during_the_turn_of_a_resync_is_handed_out_at_once() -> None:
     resting = Resting()
     resting.queue.add("a", -1)
     item, _ = resting.queue.try_get()
@@ -142,7 +142,7 @@ def test_an_urgent_item_waits_for_no_rest() -> None:
     resting.turn("0")
 
 
-def test_a_resting_item_that_becomes_urgent_is_returned_at_once() -> None:
+def test_a_resting_item_that_becomes_urgent_is_handed_out_at_once() -> None:
     resting = Resting()
     resting.queue.add("a")
     resting.turn("a")
@@ -153,7 +153,7 @@ def test_a_resting_item_that_becomes_urgent_is_returned_at_once() -> None:
     assert resting.is_empty
 
 
-def test_an_item_that_becomes_urgent_during_a_turn_is_returned_after_it() -> None:
+def test_an_item_that_becomes_urgent_during_a_turn_is_handed_out_after_it() -> None:
     resting = Resting()
     resting.queue.add("a")
     assert ("a", False) == resting.queue.try_get()

@@ -35,14 +35,14 @@ def findings(world: OperatorWorld, name: str, later: timedelta = timedelta()) ->
 
 
 def look(world: OperatorWorld, name: str, later: timedelta = timedelta()) -> Sequence[Finding]:
-    """The same under any leader."""
+    """Like `findings`, without renewing the operator's Lease."""
     (facts,) = read(world.admin, NAMESPACE, [name], world.clock.wall() + later)
     assert {} == facts.unread
     return diagnose(facts)
 
 
 def reasons(found: Sequence[Finding]) -> set[str]:
-    """A short form of a finding."""
+    """The reasons of findings."""
     return {each.reason for each in found}
 
 

@@ -72,7 +72,7 @@ def test_requests_file_completion_only_for_file_arguments(capsys: pytest.Capture
 
 
 def asked(directory: Path) -> None:
-    """A program that answers with the given words, as kubectl_complete-tidb does."""
+    """Create a kubectl_complete-tidb that records its arguments in the file `asked` and prints fixed words."""
     program = directory / "kubectl_complete-tidb"
     program.write_text('#!/bin/sh\necho "$# $*" >> asked\nprintf "basic\\nbig one\\n:4\\n"\n')
     program.chmod(0o755)

@@ -281,7 +281,7 @@ def test_lists_members_that_failover_has_replaced() -> None:
 
 
 @pytest.mark.rule("12")
-def test_7_lists_volumes_only_while_they_change() -> None:
+def test_lists_volumes_only_while_they_change() -> None:
     counts = {"name": "tikv", "boundCount": 3, "modifiedCapacity": "2Gi", "modifiedStorageClass": "fast"}
     changing = {"tikv": {"volumes": {"tikv": counts | {"modifiedCount": 2, "resizedCount": 1}}}}
     done = {"tikv": {"volumes": {"tikv": counts | {"modifiedCount": 3, "resizedCount": 3}}}}

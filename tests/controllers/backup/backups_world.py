@@ -107,7 +107,7 @@ class BackupsWorld:
         self.admin.create(SECRETS, {"metadata": {"name": name}, "data": data}, NAMESPACE)
 
     def add_cluster(self, name: str = "basic", *, is_ready: bool = True) -> None:
-        """A TidbCluster without pods."""
+        """Create a TidbCluster without pods."""
         body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": name}}
         self.admin.create(TIDB_CLUSTERS, body | {"spec": minimal()}, NAMESPACE)
         self.set_ready(name, is_ready=is_ready)
@@ -238,7 +238,7 @@ class BackupsWorld:
         self.run()
 
     def kept_from_starting(self, job: str) -> str:
-        """Messages about the pod of a recreated Job: there are no nodes."""
+        """The operator's message about the pod of a Job, which cannot start because there are no nodes."""
         pods = self.admin.list_page(PODS, NAMESPACE, label_selector=f"job-name={job}").items
         return (
             f"pod {pods[0].metadata.name}: Unschedulable: 0/0 nodes are available: no nodes.; correct that, or change "

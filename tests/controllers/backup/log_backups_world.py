@@ -18,7 +18,7 @@ class LogBackupsWorld(BackupsWorld):
     """A world with the log backup `demo`, which `begin` starts."""
 
     def __init__(self, *, faults: tuple[int, Kind] | None = None, **spec: Any) -> None:
-        """`faults`: which write of the operator fails, and how."""
+        """`faults`: the number of the operator's write that fails, and how it fails."""
         super().__init__()
         if faults:
             self.faults.strike(*faults)
@@ -26,7 +26,7 @@ class LogBackupsWorld(BackupsWorld):
 
     @property
     def task(self) -> LogTask:
-        """The checkpoint of the log backup in its cluster."""
+        """The task of the log backup in its cluster."""
         return self.pd.task()
 
     def begin(self) -> None:
@@ -54,7 +54,7 @@ class LogBackupsWorld(BackupsWorld):
         self.run()
 
     def entry(self, command: str) -> Json:
-        """The phase of a sub-command."""
+        """The entry of a sub-command in the status; empty if there is none."""
         found: Json = (self.status().get("logSubCommandStatuses") or {}).get(command) or {}
         return found
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 MADE = ("log-start", "log-pause", "log-resume", "log-truncate", "stop-demo", "clean-demo")
 """The Jobs of a life."""
 WRITES = 25
-"""The allowed conditions, among them that a pod does not start and that it has started: there are no nodes."""
+"""The number of writes in a life, among them the conditions about pods that do not start, as there are no nodes."""
 STEPS = (
     ("log-pause", {"logSubcommand": "log-pause"}, "Paused"),
     ("log-resume", {"logSubcommand": "log-start"}, "Running"),

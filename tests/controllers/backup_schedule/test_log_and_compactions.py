@@ -106,7 +106,7 @@ def test_a_template_of_another_mode_is_refused_and_stops_no_snapshots(world: Sch
 
 
 def span(checkpoint: float, now: float = 99, least: str = "", **status: float) -> tuple[float, float] | None:
-    """The compacted spans, in hours since New Year, as all times here."""
+    """The next span to compact, None if none is due; like all times here, in hours since New Year."""
 
     def time(hours: float) -> datetime:
         return NEW_YEAR + hours * EVERY

@@ -62,7 +62,7 @@ def test_the_newest_good_backups_are_kept_by_number() -> None:
 
 
 @pytest.mark.rule("backup-5.3")
-def test_failures_and_what_runs_push_no_good_one_out() -> None:
+def test_failed_and_running_backups_displace_no_good_one() -> None:
     """In v1.6 all count, even the log backup, which is then stopped and deleted."""
     others = [made(0, ""), made(0.1, "Failed"), made(0.2, "Invalid"), made(0.3, "Failed"), made(9, "", is_log=True)]
     assert ["Complete-3", "Failed-0.3"] == numbered([*others, *good(1, 2, 3)], 2)

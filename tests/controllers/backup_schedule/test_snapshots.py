@@ -130,7 +130,7 @@ def test_a_process_that_was_away_makes_up_for_it_once(world: SchedulesWorld, day
 
 
 @pytest.mark.rule("backup-5.1")
-def test_a_clock_that_is_put_back_neither_repeats_nor_waits_for_ever(world: SchedulesWorld) -> None:
+def test_a_clock_that_is_set_back_neither_repeats_nor_delays_a_backup(world: SchedulesWorld) -> None:
     """v1.6 makes no backup until the clock has caught up."""
     world.clock.jump(timedelta(days=300))
     world.schedule()

@@ -143,7 +143,7 @@ def test_a_failed_creation_is_retried_with_growing_pauses(world: BackupsWorld) -
 
 
 @pytest.mark.rule("F44")
-def test_a_clock_that_is_set_back_delays_nothing_until_then(world: BackupsWorld) -> None:
+def test_a_clock_that_is_set_back_delays_no_retry(world: BackupsWorld) -> None:
     world.add(s3=S3 | {"secretName": "none"}, maxRetryTimes=3, **SPAN)
     world.run(5)
     world.clock.jump(timedelta(days=-365))

@@ -124,7 +124,7 @@ def test_loss_x_edit_an_upgrade_continues_past_a_replaced_master(dm: DMWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("6.8")
-def test_a_substitute_that_does_not_serve_replaces_no_master(dm: DMWorld) -> None:
+def test_a_substitute_that_does_not_serve_replaces_no_worker(dm: DMWorld) -> None:
     pod, _ = lose(dm, "dm-worker", 1)
     dm.run_until(lambda: dm.size("dm-worker") == 3, 2 * PERIOD)
     dm.world.faults.pod_crash_loop(f"{NAMESPACE}/{NAME}-dm-worker-2")

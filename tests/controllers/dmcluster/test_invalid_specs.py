@@ -10,7 +10,7 @@ FIELD = "spec.master.storageSize"
 
 
 def ready(world: DMWorld) -> tuple[str, bool]:
-    """True if Ready is True, and True if its message names the field."""
+    """The status of Ready, and True if its message names the field."""
     condition = world.condition("Ready", NAME)
     return condition.get("status", ""), FIELD in condition.get("message", "")
 

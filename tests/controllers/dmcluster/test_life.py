@@ -38,7 +38,7 @@ def test_workers_start_after_a_quorum_of_masters(world: DMWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F40")
-def test_masters_that_are_more_before_they_have_begun_begin_together(world: DMWorld) -> None:
+def test_masters_scaled_out_before_their_first_start_bootstrap_together(world: DMWorld) -> None:
     """No master may begin until all desired ones have asked Discovery."""
     cluster = sample("dm")
     cluster["spec"]["master"]["nodeSelector"] = {"no": "such-node"}
@@ -169,7 +169,7 @@ def test_the_last_master_cannot_be_scaled_in(dm: DMWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("other-resources-6")
-def test_10_workers_are_suspended_before_masters_and_all_resume_on_their_volumes(dm: DMWorld) -> None:
+def test_workers_are_suspended_before_masters_and_all_resume_on_their_volumes(dm: DMWorld) -> None:
     claims = {each["metadata"]["uid"] for each in dm.every(PERSISTENT_VOLUME_CLAIMS)}
     ids = set(dm.masters.members)
     dm.set(suspendAction={"suspendStatefulSet": True})

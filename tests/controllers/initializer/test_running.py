@@ -313,7 +313,7 @@ def test_a_job_that_may_have_run_sql_is_left_alone(world: SimpleWorld, state: Js
 
 
 @pytest.mark.rule("other-resources-2.2")
-def test_a_new_process_continues_after_a_crash_at_any_write(world: SimpleWorld) -> None:
+def test_a_new_process_finds_the_result_of_a_run_whose_end_was_not_recorded(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC)
     end(world)

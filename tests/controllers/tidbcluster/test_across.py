@@ -29,7 +29,7 @@ def worlds(clock: FakeClock) -> Iterator[JoinedWorlds]:
 
 
 def join(worlds: JoinedWorlds, name: str = "guest", *, pd: int, tikv: int = 2) -> None:
-    """Three PDs and three stores in the north, and three of each in the south that join them."""
+    """Create three PDs and three stores in the north, and in the south `pd` PDs and `tikv` stores that join them."""
     worlds.north.apply(across("basic", NORTH, pd=3, tikv=3, tidb=1))
     worlds.run_until_ready()
     worlds.south.apply(across(name, SOUTH, NORTH, pd=pd, tikv=tikv, tidb=1))

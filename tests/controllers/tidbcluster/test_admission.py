@@ -46,7 +46,7 @@ def test_neither_a_restart_of_the_operator_nor_foreign_edits_restart_pods_that_a
 
 
 def _uids(world: OperatorWorld) -> dict[str, str]:
-    """The templates of the pods of StatefulSets."""
+    """The UIDs of all pods but Discovery's, by name."""
     pods = (pod["metadata"] for pod in world.every(PODS) if "discovery" not in pod["metadata"]["name"])
     return {meta["name"]: meta["uid"] for meta in pods}
 

@@ -254,7 +254,7 @@ def test_reads_workloads_of_a_version_without_notes_by_the_present_spec(
 
 
 def ready(world: OperatorWorld, field: str) -> tuple[str, bool]:
-    """True if Ready is True, and True if its message names a field."""
+    """The status of Ready, and True if its message names the field."""
     condition = world.condition("Ready")
     return condition["status"], field in condition["message"]
 

@@ -67,7 +67,7 @@ def run_watched(world: OperatorWorld, component: str, until: Any, within: float)
 
 
 def readiness(world: OperatorWorld, component: str) -> dict[str, bool]:
-    """True if every desired pod is Ready."""
+    """For each desired pod, True if it is Ready."""
     found = {f"basic-{component}-{ordinal}": False for ordinal in range(REPLICAS[component])}
     for pod in world.every(PODS):
         conditions = (pod.get("status") or {}).get("conditions") or ()

@@ -54,7 +54,7 @@ class Version:
         self._first = {name: components.workload(name) for name in workload_names()}
 
     def becomes(self, world: OperatorWorld, template: Change, config: str = "", script: str = "") -> None:
-        """A new process that makes every template, configuration and start script differently."""
+        """Start a new process that builds every template, configuration and start script differently."""
         for name, honest in self._first.items():
 
             def stateful_set(tc: TidbCluster, config_map: str, honest: Workload = honest) -> Json:

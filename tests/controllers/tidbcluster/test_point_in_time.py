@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def ratio(world: OperatorWorld, cluster: str = "basic") -> object:
-    """The desired configuration of TiKV's pods."""
+    """The setting `gc.ratio-threshold` in the desired configuration of TiKV's pods; None if it is absent."""
     volumes = world.get(STATEFUL_SETS, f"{cluster}-tikv")["spec"]["template"]["spec"]["volumes"]
     name = next(each["configMap"]["name"] for each in volumes if "configMap" in each)
     tables = toml.loads(world.get(CONFIG_MAPS, name)["data"]["config-file"])

@@ -79,7 +79,7 @@ class TlsWorld:
         assert said in valid["message"]
 
     def images(self) -> set[str]:
-        """The names of the containers of PD, TiKV and TiDB."""
+        """The images of the containers of PD, TiKV and TiDB."""
         containers = (each for pod in self.world.every(PODS) for each in pod["spec"]["containers"])
         return {each["image"] for each in containers if each["name"] in _COMPONENTS}
 

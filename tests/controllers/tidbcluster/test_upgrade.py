@@ -48,7 +48,7 @@ def message(world: OperatorWorld) -> str:
 
 
 def says(world: OperatorWorld, text: str) -> Callable[[], bool]:
-    """True if the operator reports this wait."""
+    """A condition that holds while the operator reports this wait."""
     return lambda: text in message(world)
 
 

@@ -333,7 +333,7 @@ def test_refuses_added_or_removed_volumes_although_the_user_deletes_the_stateful
 
 
 def claim_templates(world: OperatorWorld) -> set[str]:
-    """The names of TiKV's claims."""
+    """The names of TiKV's claim templates."""
     templates = world.get(STATEFUL_SETS, "basic-tikv")["spec"]["volumeClaimTemplates"]
     return {each["metadata"]["name"] for each in templates}
 

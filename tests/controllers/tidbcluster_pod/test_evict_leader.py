@@ -178,7 +178,7 @@ def test_a_rolling_restart_and_a_command_never_take_two_pods_at_a_time(world: Co
 
 
 @pytest.mark.rule("lifecycle-16")
-def test_2_the_entry_of_a_pod_that_was_scaled_in_is_removed(world: Commanded) -> None:
+def test_the_entry_of_a_pod_that_was_scaled_in_is_removed(world: Commanded) -> None:
     world.tell("basic-tikv-3", evict_leader="none")
     world.run_until(lambda: bool(world.evicting))
     world.change(tikv={"replicas": 3})

@@ -88,7 +88,7 @@ def replace_operator(world: OperatorWorld, fail: Callable[[Request], None], time
 
 
 def run_on(world: OperatorWorld, condition: Callable[[], bool]) -> int:
-    """Run them until a condition holds; returns how many processes died meanwhile, each after its first write."""
+    """Run the world until a condition holds; return the number of processes that died, each after its first write."""
     deaths = 0
     while True:
         try:

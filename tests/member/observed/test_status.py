@@ -83,7 +83,7 @@ def test_transition_times_change_with_their_state() -> None:
 
 
 @pytest.mark.rule("lifecycle-5.1")
-def test_the_image_is_the_components_containers() -> None:
+def test_the_image_of_a_component_comes_from_its_own_container() -> None:
     containers = [{"name": "log", "image": "x"}, {"name": "pd", "image": "y"}]
     stateful_set = {"spec": {"template": {"spec": {"containers": containers}}}}
     assert ("y", "") == (image_of(stateful_set, "pd"), image_of(stateful_set, "tikv"))

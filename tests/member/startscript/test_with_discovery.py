@@ -22,7 +22,7 @@ def world() -> World:
 
 @pytest.fixture
 def port(world: World) -> Iterator[int]:
-    """The address of Discovery's server."""
+    """The port of Discovery's server."""
     server = Server("discovery", ("127.0.0.1", 0), answer_with(world.app().handle))
     with server.serving():
         yield server.port
