@@ -16,8 +16,8 @@ _END = "<!-- end of causes -->\n"
 
 
 def table() -> str:
-    """Links for the causes that docs/reasons/ explains, and a list of all others, in the order of the causes."""
-    rows = (f"- {_name(each)}: {each.means} {each.way_out}\n" for each in CAUSES if not _is_reason(each))
+    """Links for the causes that docs/reasons/ explains, and the meanings of all others, in the order of the causes."""
+    rows = (f"- {_name(each)}: {each.means}\n" for each in CAUSES if not _is_reason(each))
     links = ", ".join(f"[{each.reason}](reasons/{target(each.reason)})" for each in CAUSES if _is_reason(each))
     return f"Problems that are also reasons: {links}.\n\n{''.join(rows)}"
 

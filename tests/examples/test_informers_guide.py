@@ -1,4 +1,4 @@
-"""docs/informers.md runs against the library as it is installed, and the tests that it names exist."""
+"""docs/informers.md runs against the library as it is installed."""
 
 import re
 import sys
@@ -80,12 +80,3 @@ def test_the_guides_controller_is_the_sample_controller() -> None:
 def test_every_block_of_the_guide_that_looks_like_code_is_run() -> None:
     install, picture, *others = [block[1] for block in _FENCE.finditer(GUIDE.read_text())]
     assert ("sh", "", {"python"}) == (install, picture, set(others))
-
-
-def test_every_lack_of_the_other_informer_is_answered_by_tests_that_exist() -> None:
-    tests = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
-    defined = {name for text in tests for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
-    lacks = GUIDE.read_text().partition("\n## What the informer of the `kubernetes` package lacks\n")[2]
-    answers = [set(re.findall(r"`(test_\w+)`", row)) for row in lacks.splitlines() if row.startswith("|")][2:]
-    assert 10 == len(answers)
-    assert [] == [names for names in answers if not names or names - defined]

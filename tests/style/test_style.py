@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.style import rules, sample, texts
+from tests.style.texts import ROOT
 
 
 def found(path: str, content: str) -> list[str]:
@@ -58,3 +59,14 @@ def test_a_sample_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture[st
 def test_a_commit_subject_names_its_part_and_is_short() -> None:
     assert [] == list(rules.in_subject("member/pd: keep voters while PD is silent"))
     assert 3 == len(list(rules.in_subject(f"Fix what somebody broke {'x' * 60}")))
+
+
+def test_the_documents_have_at_most_70_000_words() -> None:
+    words = {path: len(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").rglob("*.md")}
+    assert sum(words.values()) <= 70_000, sorted(words.items(), key=lambda each: -each[1])[:10]
+
+
+def test_the_first_page_of_differences_from_v1_6_has_at_most_25_rows() -> None:
+    lines = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8").splitlines()
+    _head, _rule, *rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) <= 25
