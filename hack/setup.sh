@@ -28,12 +28,19 @@ if [ -z "$python" ]; then
 fi
 [ -n "$python" ] || fail "Python 3.11 or newer is needed and was not found; install it (Debian: apt-get install python3) \
 or name one: make PYTHON=/path/to/python3.11 ..."
+version=$("$python" --version 2>&1) || fail "PYTHON=$python does not start"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "PYTHON=$python is $version; 3.11 or newer is needed"
 
 "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python has no venv or pip; install them \
 (Debian: apt-get install python3-venv python3-pip)"
 
-if ! "$dir/bin/python" -m pip --version >/dev/null 2>&1; then
-    # an environment that an interrupt left half made, or whose Python was removed, is replaced; other files are kept
+is_usable() {
+    "$dir/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' && "$dir/bin/python" -m pip --version
+}
+
+if ! is_usable >/dev/null 2>&1; then
+    # an environment that an interrupt left half made, or whose Python is too old or was removed, is replaced; other
+    # files are kept
     clear=
     [ ! -f "$dir/pyvenv.cfg" ] || clear=--clear
     "$python" -m venv $clear "$dir"

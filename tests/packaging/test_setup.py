@@ -37,6 +37,16 @@ def test_a_missing_python_is_named(tmp_path: Path) -> None:
     assert "apt-get install python3" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [('echo "Python 3.9"; test "$1" = --version', "is Python 3.9; 3.11 or newer is needed"), (None, "does not start")],
+)
+def test_a_python_of_the_user_that_cannot_be_used_is_named(tmp_path: Path, body: str | None, complaint: str) -> None:
+    python = tmp_path / "mine" if body is None else make_python(tmp_path, body, "mine")
+    done = set_up(tmp_path, PYTHON=str(python))
+    assert (1, f"setup: PYTHON={python} {complaint}\n") == (done.returncode, done.stderr)
+
+
 def test_a_missing_venv_or_pip_is_named_with_its_packages(tmp_path: Path) -> None:
     make_python(tmp_path, 'case "$2" in *ensurepip*) exit 1;; esac')
     done = set_up(tmp_path)
@@ -77,15 +87,17 @@ esac
 """
 
 
-@pytest.mark.parametrize("left", ["nothing", "a Python without pip", "no Python"])
-def test_an_environment_that_an_interrupt_left_is_replaced(tmp_path: Path, left: str) -> None:
+@pytest.mark.parametrize("left", ["nothing", "a Python without pip", "no Python", "an old Python"])
+def test_an_environment_that_cannot_be_used_is_replaced(tmp_path: Path, left: str) -> None:
     python = make_python(tmp_path, f"PATH={os.environ['PATH']}; {VENV}")
     venv = tmp_path / "venv"
     if left != "nothing":
         (venv / "bin").mkdir(parents=True)
         (venv / "pyvenv.cfg").touch()
     if left == "a Python without pip":
-        make_python(venv / "bin", "exit 1", "python")
+        make_python(venv / "bin", 'test "$1" = -c', "python")
+    if left == "an old Python":
+        make_python(venv / "bin", 'test "$1" = -m', "python")
     done = set_up(tmp_path)
     assert (0, "") == (done.returncode, done.stderr)
     cleared = "" if left == "nothing" else "--clear "
