@@ -25,7 +25,6 @@ from kube.resources import TIDB_CLUSTERS
 from member.backups.pods import ManagerSettings
 from member.context import FailoverSettings, Settings
 from ports.clock import Clock
-from ports.fencing import Fence
 from ports.randomness import Randomness
 from ports.side_by_side import Threads
 
@@ -56,7 +55,7 @@ def tidb_controller_manager(
             others.watch(runtime.other_leases)
         return tidb_controllers(
             runtime,
-            _data_plane(_reaching_pods(config, environ), runtime.fence, clock, report, process.observes),
+            _data_plane(_reaching_pods(config, environ), runtime, report, process.observes),
             replace(settings_of(options), backup_manager=manager),
             selector=options.selector,
             permitted=options.permitted,
@@ -85,12 +84,16 @@ def _reaching_pods(config: ClusterConfig, environ: Mapping[str, str]) -> Mapping
 
 
 def _data_plane(
-    environ: Mapping[str, str], fence: Fence, clock: Clock, planned: PlannedWrites, when: Callable[[], bool]
+    environ: Mapping[str, str], runtime: Runtime, planned: PlannedWrites, when: Callable[[], bool]
 ) -> DataPlane:
     told, sql = planned.add_call, MySqlConnector(environ)
     connect = partial(HttpTransport, environ)
     return DataPlane(
-        lambda tls: ReadOnlyTransport(connect(tls), told, when), fence, clock, NoSql(sql, told, when), Threads()
+        lambda tls: ReadOnlyTransport(connect(tls), told, when),
+        runtime.fence,
+        runtime.clock,
+        NoSql(sql, told, when),
+        Threads(runtime.timers),
     )
 
 

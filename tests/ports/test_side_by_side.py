@@ -8,10 +8,35 @@ from contextvars import ContextVar
 
 import pytest
 
+from ports.clock import Clock, FakeClock
 from ports.side_by_side import InTurn, SideBySide, Threads, both
 from tests.workqueue.background import DEADLINE
+from workqueue.timers import Timers
 
-KINDS: list[Callable[[], SideBySide]] = [InTurn, Threads, lambda: Threads(most=1)]
+
+class _AllLate:
+    """Timers for which every call is due at once."""
+
+    clock: Clock = FakeClock()
+
+    def call_at(self, _: float, call: Callable[[], None]) -> "_AllLate":
+        call()
+        return self
+
+    def cancel(self) -> None:
+        """Too late."""
+
+
+def _threads(most: int = 32) -> Threads:
+    return Threads(_AllLate(), most)
+
+
+KINDS: list[Callable[[], SideBySide]] = [
+    InTurn,
+    _threads,
+    lambda: _threads(most=1),
+    lambda: Threads(Timers(FakeClock())),
+]
 _MARK: ContextVar[str] = ContextVar("mark", default="")
 
 
@@ -64,11 +89,48 @@ def test_two_calls_have_results_of_two_types(kind: Callable[[], SideBySide]) -> 
 
 def test_threads_make_calls_concurrently() -> None:
     met = threading.Barrier(3)
-    Threads().run([lambda: met.wait(DEADLINE) for _ in range(3)])
+    _threads().run([lambda: met.wait(DEADLINE) for _ in range(3)])
+
+
+def test_prompt_calls_start_no_thread_and_leave_no_timer() -> None:
+    timers = Timers(FakeClock())
+    seen = Threads(timers).run([threading.current_thread] * 4)
+    assert {threading.current_thread()} == set(seen)
+    assert 0 == len(timers)
+
+
+def test_a_late_call_lets_threads_make_the_others() -> None:
+    """The first call ends after all others, like the answer of a slow PD."""
+    clock, ended = FakeClock(), threading.Barrier(3)
+    timers = Timers(clock)
+
+    def slow() -> str:
+        clock.step(0.1)
+        timers.fire_due()
+        ended.wait(DEADLINE)
+        return "slow"
+
+    def prompt() -> str:
+        ended.wait(DEADLINE)
+        return threading.current_thread().name
+
+    assert ["slow", "side-by-side", "side-by-side"] == Threads(timers).run([slow, prompt, prompt])
+
+
+def test_no_thread_starts_for_calls_that_have_begun() -> None:
+    clock = FakeClock()
+    timers = Timers(clock)
+
+    def last() -> int:
+        clock.step(0.1)
+        timers.fire_due()
+        return threading.active_count()
+
+    assert [1, threading.active_count()] == Threads(timers).run([lambda: 1, last])
 
 
 def test_a_caller_without_threads_makes_the_calls_itself() -> None:
-    threads, inner = Threads(most=2), set[str]()
+    threads, inner = _threads(most=2), set[str]()
 
     def call() -> list[None]:
         return threads.run([lambda: inner.add(threading.current_thread().name) for _ in range(3)])
@@ -85,17 +147,17 @@ def test_a_call_sees_the_context_of_its_caller() -> None:
         return _MARK.get()
 
     _MARK.set("observing")
-    assert ["observing", "observing"] == Threads().run([look, look])
+    assert ["observing", "observing"] == _threads().run([look, look])
 
 
 def test_no_thread_outlives_its_calls() -> None:
     before = threading.active_count()
-    Threads().run(_numbered(8))
+    _threads().run(_numbered(8))
     assert before == threading.active_count()
 
 
 def test_a_thread_that_failed_to_start_frees_its_place() -> None:
-    threads, met = Threads(most=1), threading.Barrier(2)
+    threads, met = _threads(most=1), threading.Barrier(2)
 
     def fail() -> None:
         met.wait(DEADLINE)
