@@ -203,8 +203,13 @@ def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None
         return None
     if command == START and (wait := _await_others(ctx, kernel, br)):
         return wait
+    return schedule(
+        ctx, name, lambda: _built(ctx, tc, command), "CreateBackupJobFailed", lambda: _keep_until_stopped(ctx)
+    )
+
+
+def _keep_until_stopped(ctx: JobOwner[Backup]) -> None:
     ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
-    return schedule(ctx, name, lambda: _built(ctx, tc, command), "CreateBackupJobFailed")
 
 
 def _await_others(ctx: JobOwner[Backup], kernel: Kernel, br: BRConfig) -> Waiting | None:

@@ -112,8 +112,8 @@ def _make(ctx: JobOwner[Backup]) -> Outcome | None:
         )
         ctx.say(status.FAILED, "FilesInUse", message)
         return None
-    _protect(ctx)
-    return schedule(ctx, backup_job_name(ctx.name), lambda: _built(ctx, tc), "CreateBackupJobFailed")
+    name = backup_job_name(ctx.name)
+    return schedule(ctx, name, lambda: _built(ctx, tc), "CreateBackupJobFailed", lambda: _protect(ctx))
 
 
 def _protect(ctx: JobOwner[Backup]) -> None:

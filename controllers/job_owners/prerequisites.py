@@ -128,17 +128,22 @@ def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
     return tc
 
 
-def schedule(ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str) -> Waiting | None:
+def schedule(
+    ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str, prepare: Callable[[], None] = lambda: None
+) -> Waiting | None:
     """Create the Job `name` from `build` and write the condition Scheduled; `reason` is the reason of a failure.
 
-    An existing Job of this object was created earlier, and counts as success; in v1.6 it is a failure if the cache
-    lacks it. Raises RequeueError, ApiError, TransportError.
+    `prepare` writes what the Job requires, once `build` has shown that nothing is missing. An existing Job of this
+    object was created earlier, and counts as success; in v1.6 it is a failure if the cache lacks it. Raises
+    RequeueError, ApiError, TransportError.
     """
     there = require_free_name(ctx, name, reason)
-    if there is None:
-        make(ctx, build, reason)
-    elif there.metadata.deletion_timestamp:
+    if there is not None and there.metadata.deletion_timestamp:
         return job_going(name)
+    job = require_built(ctx, build) if there is None else None
+    prepare()
+    if job is not None:
+        _create(ctx, job, reason)
     ctx.say(status.SCHEDULED)
     return None
 
@@ -169,7 +174,10 @@ def require_built(ctx: JobOwner[M], build: Callable[[], Json]) -> Json:
 
 def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> None:
     """Create the Job that `build` returns. Raises RequeueError, TransportError."""
-    job = require_built(ctx, build)
+    _create(ctx, require_built(ctx, build), reason)
+
+
+def _create(ctx: JobOwner[M], job: Json, reason: str) -> None:
     try:
         ctx.create(JOBS, job)
     except AlreadyExists as error:

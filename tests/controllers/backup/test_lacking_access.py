@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kube.resources import BACKUPS, COMPACT_BACKUPS, RESTORES, Resource
+from member.backups.naming import FINALIZER
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -37,6 +38,20 @@ def test_a_wait_for_the_cluster_names_a_secret_that_the_job_would_lack(
         assert ("True", "ClusterNotServing") == (status, reason)
         assert message.endswith(expected)
         assert ([], None) == (world.jobs(), world.backup()["metadata"].get("finalizers"))
+    finally:
+        world.stop()
+
+
+@pytest.mark.parametrize("spec", [{}, {"backupMode": "log"}], ids=["snapshot", "log"])
+def test_a_backup_gets_its_finalizer_only_when_nothing_is_missing_for_its_job(spec: dict[str, Any]) -> None:
+    world = BackupsWorld(BACKUPS)
+    try:
+        world.add(s3=S3 | {"secretName": "none"}, cleanPolicy="Delete", **spec)
+        world.run(15)
+        assert ([], None) == (world.jobs(), world.backup()["metadata"].get("finalizers"))
+        world.add_secret("none", access_key="AK", secret_key="SK")
+        world.run(120)
+        assert (1, [FINALIZER]) == (len(world.jobs()), world.backup()["metadata"].get("finalizers"))
     finally:
         world.stop()
 
