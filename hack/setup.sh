@@ -43,7 +43,10 @@ if ! is_usable >/dev/null 2>&1; then
     # files are kept
     clear=
     [ ! -f "$dir/pyvenv.cfg" ] || clear=--clear
-    "$python" -m venv $clear "$dir"
+    trap 'fail "interrupted; run the same command again"' INT TERM
+    # venv answers an interrupt with a traceback
+    complaint=$("$python" -m venv $clear "$dir" 2>&1) || fail "$complaint"
+    trap - INT TERM
     "$dir/bin/python" -m pip --version >/dev/null 2>&1 || fail "$python made $dir without pip; install python3-venv \
 and python3-pip (Debian: apt-get install python3-venv python3-pip)"
 fi
