@@ -24,7 +24,7 @@ from apis.unknown_fields import UNKNOWN_FIELDS
 from controllers.conditions import INVALID, PROGRESSING, READY, with_condition
 from controllers.controller import Result
 from controllers.errors import RequeueError
-from controllers.key_locks import RETRY_AFTER
+from controllers.frame import sync_alone, wait_for_cache
 from controllers.kind import C, D, InvalidSpec, Kind, M, R
 from controllers.memory import KeyMemory
 from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
@@ -91,12 +91,14 @@ class Reconciler(Generic[M, C, D, R]):
 
     def __call__(self, key: str) -> Result | None:
         """Reconcile one key. Raises RequeueError if it must be retried with back-off."""
-        with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
-            if not mine:
-                return Result(requeue_after=RETRY_AFTER, tried=False)
-            owner = self._runtime.observed.planned_for(self._kind.resource, self._cached(key))
-            with self._runtime.observed.sync_of(self._kind.resource, key, owner):
-                return self._sync(key, owner)
+        return sync_alone(self._runtime, self._kind.resource, key, self._cached, partial(self._sync, key))
+
+    def _cached(self, key: str) -> Object | None:
+        namespace, _, name = key.rpartition("/")
+        owner = self._objects.get(namespace, name)
+        if owner is None:
+            log.info(f"{self._kind.resource.kind} has been deleted", key=key)
+        return self._runtime.observed.planned_for(self._kind.resource, owner)
 
     def _sync(self, key: str, owner: Object | None) -> Result | None:
         if owner is None or owner.metadata.deletion_timestamp:
@@ -105,8 +107,10 @@ class Reconciler(Generic[M, C, D, R]):
                 self._finalize(owner)
             return None
         memory = (self._tried if is_observing() else self._memory).of(key)
-        if wait := self._wait(memory, owner):
-            return Result(requeue_after=wait, tried=False)
+        if wait := wait_for_cache(self._runtime, self._kind.resource, owner, memory.own_write):
+            return wait
+        if pause := memory.status_writes.pause():
+            return Result(requeue_after=pause, tried=False)
         try:
             result = self._reconcile(owner, memory)
         except Exception:
@@ -114,22 +118,6 @@ class Reconciler(Generic[M, C, D, R]):
             raise
         memory.status_writes.worked()
         return result
-
-    def _wait(self, memory: KeyMemory[R], owner: Object) -> float:
-        """The seconds to wait before this object may be reconciled, 0 for none. Raises RequeueError."""
-        runtime, meta = self._runtime, owner.metadata
-        look = partial(runtime.client.find, self._kind.resource, meta.name, meta.namespace)
-        return memory.own_write.wait(owner, runtime.clock, look) or memory.status_writes.pause()
-
-    def _cached(self, key: str) -> Object | None:
-        """The cached object; None if it is deleted or belongs to another process."""
-        if not self._runtime.key_locks.owns(self._kind.resource, key):
-            return None
-        namespace, _, name = key.rpartition("/")
-        owner = self._objects.get(namespace, name)
-        if owner is None:
-            log.info(f"{self._kind.resource.kind} has been deleted", key=key)
-        return owner
 
     def _forget(self, key: str) -> None:
         namespace, _, name = key.rpartition("/")

@@ -24,7 +24,7 @@ from kube.resources import BACKUPS, NAMESPACES
 from member.backups import jobs, pods
 from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
-from member.outcome import Outcome, Waiting
+from member.outcome import NotDone, Outcome, Waiting
 from member.polling import time_left
 
 log = structlog.get_logger(__name__)
@@ -36,7 +36,7 @@ _PAUSE = 300.0
 
 
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
-    """Take the next step of deleting a Backup. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of deleting a Backup. Raises ApiError, TransportError."""
     if FINALIZER not in ctx.owner.metadata.finalizers:
         return None
     if ctx.model.spec.backup_mode == "log":
@@ -83,8 +83,7 @@ def _clean_up(ctx: JobOwner[Backup]) -> Outcome | None:
         message = f"{path} is kept, since {user} needs it; the files are removed when that one is gone"
         ctx.say(status.CLEAN_FAILED, "FilesInUse", message)
         return Waiting("FilesInUse", message, _LOOK_AGAIN)
-    _clean(ctx)
-    return None
+    return _clean(ctx)
 
 
 def _announced(ctx: JobOwner[Backup], path: str) -> str:
@@ -160,12 +159,14 @@ def _is_explained(ctx: JobOwner[Backup]) -> bool:
     return said.get("status") == "True" and ctx.status.get("phase") == status.CLEAN_FAILED
 
 
-def _clean(ctx: JobOwner[Backup]) -> None:
+def _clean(ctx: JobOwner[Backup]) -> NotDone | None:
     def build() -> Json:
         return jobs.clean_job(ctx.model, ctx.secrets(secret_names(ctx.model.spec, None)), ctx.settings)
 
-    make(ctx, build, "CreateCleanJobFailed")
+    if lacking := make(ctx, build, "CreateCleanJobFailed"):
+        return lacking
     ctx.say(status.CLEAN, is_true=False)
+    return None
 
 
 def _namespace_goes(ctx: JobOwner[Backup]) -> bool:

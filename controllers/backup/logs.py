@@ -27,7 +27,7 @@ from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
 from member.backups.naming import FINALIZER, log_job_name
-from member.outcome import Done, Outcome, Waiting, in_time_for
+from member.outcome import Done, NotDone, Outcome, Waiting, in_time_for
 from member.polling import time_left
 
 _ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
@@ -40,7 +40,7 @@ _PAUSE = 300.0
 
 
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
-    """Take the next step of a log backup that is not being deleted. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of a log backup that is not being deleted. Raises ApiError, TransportError."""
     _speak_for(ctx, log_backups.due(ctx.model.spec, ctx.status))
     if problems := validate_backup(ctx.model):
         refuse(ctx, problems)
@@ -51,7 +51,9 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
         return None
     br = ctx.model.spec.br
     assert br is not None  # validation requires it
-    cluster(ctx, br)
+    tc = cluster(ctx, br)
+    if isinstance(tc, NotDone):
+        return tc
     next_look = Done(retry_after=_look(ctx, kernel))
     _speak_for(ctx, command := log_backups.due(ctx.model.spec, ctx.status))
     outcome = None if log_backups.is_in_sync(command, ctx.status) else _carry_out(ctx, command, kernel)
@@ -91,7 +93,7 @@ def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
     if br is None or not now.get("commitTs") or _phase(ctx) == STOPPED:
         return None
     found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
-    if found is None:
+    if not isinstance(found, Object):
         return None
     stood = (log_backups.asked(ctx.model.spec, now), _phase(ctx))
     task = kernel.look(key, found, ctx.name, stood)
@@ -124,7 +126,7 @@ def _carry_out(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome |
     """Run a sub-command by its Job; a failed one is retried when its Job has been deleted."""
     spec, now = ctx.model.spec, ctx.status
     if command == STOP and not now.get("commitTs"):
-        give_up(
+        return give_up(
             ctx, "NotStarted", "a log backup that has not begun can't be stopped; remove spec.logStop, or delete it"
         )
     if command == TRUNCATE and _is_truncated(spec.log_truncate_until, now):
@@ -137,17 +139,20 @@ def _carry_out(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome |
             return _look_after(ctx, job, entry)
         if not ctx.has_lost(name):
             return None
-        ctx.await_pods(name)
-    if command == TRUNCATE and (reader := _reader(ctx)):
-        message = f"the log is not truncated while {reader} reads it; it is when that one has ended"
-        ctx.say(status.RETRY_FAILED, "FilesInUse", message)
-        return Waiting("FilesInUse", message, _LOOK_AGAIN)
-    return _make(ctx, command, kernel)
+        if wait := ctx.await_pods(name):
+            return wait
+    wait = _await_reader(ctx) if command == TRUNCATE else None
+    return wait or _make(ctx, command, kernel)
 
 
-def _reader(ctx: JobOwner[Backup]) -> str:
-    """A reader of the part of the log that the truncation removes; empty if none. Raises ApiError, TransportError."""
-    return reader_of(ctx, str(ctx.status.get("backupPath") or ""), tso.parse(ctx.model.spec.log_truncate_until))
+def _await_reader(ctx: JobOwner[Backup]) -> Waiting | None:
+    """The wait for a reader of the part of the log that the truncation removes. Raises ApiError, TransportError."""
+    reader = reader_of(ctx, str(ctx.status.get("backupPath") or ""), tso.parse(ctx.model.spec.log_truncate_until))
+    if not reader:
+        return None
+    message = f"the log is not truncated while {reader} reads it; it is when that one has ended"
+    ctx.say(status.RETRY_FAILED, "FilesInUse", message)
+    return Waiting("FilesInUse", message, _LOOK_AGAIN)
 
 
 def _is_truncated(until: str, now: Json) -> bool:
@@ -198,6 +203,8 @@ def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None
             return None  # it truncates until another moment; its end causes an event
     assert br is not None
     tc = serving_cluster(ctx, br, ctx.model.spec)
+    if isinstance(tc, NotDone):
+        return tc
     if problems := validate_backup(ctx.model, pods.tikv_version(tc)):
         refuse(ctx, problems)
         return None
@@ -218,6 +225,8 @@ def _await_others(ctx: JobOwner[Backup], kernel: Kernel, br: BRConfig) -> Waitin
     A task of this name is the Backup's own if an earlier Job may have begun it. Raises ApiError, TransportError.
     """
     found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
+    if isinstance(found, Waiting):
+        return found
     names = (kernel.names(found) if found is not None else None) or []
     has_begun = bool(log_backups.entry(ctx.status, START))
     other = next((name for name in names if name != ctx.name or not has_begun), None)

@@ -22,11 +22,11 @@ from kube.objects import Json
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
 from member.backups.naming import FINALIZER, backup_job_name
-from member.outcome import Outcome, Waiting
+from member.outcome import NotDone, Outcome, Waiting
 
 
 def sync(ctx: JobOwner[Backup]) -> Outcome | None:
-    """Take the next step of a Backup that is not being deleted. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of a Backup that is not being deleted. Raises ApiError, TransportError."""
     now = ctx.status
     if status.ended(now):
         _protect(ctx)  # the policy may have changed
@@ -48,8 +48,7 @@ def _go_on(ctx: JobOwner[Backup], name: str) -> Outcome | None:
     if (done := ctx.complete_job(name)) is not None:
         return ctx.await_result(done) or _ended_silently(ctx, name)
     if any(status.holds(now, kind) for kind in (status.SCHEDULED, status.RUNNING, status.PREPARE)):
-        ctx.look_for(name)
-        return await_start(ctx, name)
+        return ctx.look_for(name) or await_start(ctx, name)
     return _make(ctx)
 
 
@@ -101,6 +100,8 @@ def _make(ctx: JobOwner[Backup]) -> Outcome | None:
         return None
     br = ctx.model.spec.br
     tc = serving_cluster(ctx, br, ctx.model.spec, ctx.model.spec.from_) if br else None
+    if isinstance(tc, NotDone):
+        return tc
     if tc is not None and (problems := validate_backup(ctx.model, pods.tikv_version(tc))):
         refuse(ctx, problems)
         return None

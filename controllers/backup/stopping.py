@@ -27,7 +27,7 @@ from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.backups import jobs, pods
 from member.backups.naming import log_job_name, stop_job_name
-from member.outcome import Outcome, Waiting
+from member.outcome import NotDone, Outcome, Waiting
 from member.polling import seconds_since, time_left
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ def job_names(name: str) -> list[str]:
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     """Stop a log backup whose own Jobs have ended; None when it is stopped.
 
-    Raises RequeueError, ApiError, TransportError.
+    Raises ApiError, TransportError.
     """
     there = ctx.live_job(stop_job_name(ctx.name))
     ended = pods.finished(there.decode()) if there and ctx.controls(there) else ""
@@ -57,8 +57,8 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
         return None
     br = ctx.model.spec.br
     found = _cluster(ctx) and ctx.tidb_cluster(br.cluster_namespace, br.cluster) if br else None
-    if found is None:
-        return None
+    if not isinstance(found, Object):
+        return found
     if there is not None and ctx.controls(there) and (ended != "Failed" or there.metadata.deletion_timestamp):
         return await_start(ctx, there.metadata.name, is_made_again=True) or _stopping(ctx, _LOOK_AGAIN)
     if _is_unknown(ctx, kernel.ask(found, ctx.name)):
@@ -121,25 +121,28 @@ def _stopping(ctx: JobOwner[Backup], seconds: float) -> Waiting:
     return Waiting("StoppingLogBackup", f"waiting for Job {stop_job_name(ctx.name)} to stop the log backup", seconds)
 
 
-def _make(ctx: JobOwner[Backup]) -> Waiting:
+def _make(ctx: JobOwner[Backup]) -> NotDone:
     """Create the Job; the next sync reads everything again before the next step."""
     assert ctx.model.spec.br is not None  # the caller has found its cluster
     tc = cluster(ctx, ctx.model.spec.br)
+    if isinstance(tc, NotDone):
+        return tc
 
     def build() -> Json:
         secrets = ctx.secrets(pods.secret_names(ctx.model.spec, ctx.model.spec.from_, tc))
         return jobs.stop_job(ctx.model, tc, secrets, ctx.settings)
 
-    make(ctx, build, _REASON)
+    if lacking := make(ctx, build, _REASON):
+        return lacking
     scheduled = backup_conditions.with_condition(ctx.status, status.SCHEDULED, ctx.now, command=STOP)
     ctx.write(scheduled)
     return _stopping(ctx, JOB_GOING)
 
 
-def _again(ctx: JobOwner[Backup], job: Object) -> Waiting:
+def _again(ctx: JobOwner[Backup], job: Object) -> NotDone:
     """Report a Job that failed or has another owner, and retry after a pause."""
     if not ctx.controls(job):
-        give_up(ctx, _REASON, f"{job_of_others('Backup', job)}, and the log backup is stopped")
+        return give_up(ctx, _REASON, f"{job_of_others('Backup', job)}, and the log backup is stopped")
     failed = pods.condition_of_job(job.decode(), "Failed")
     where = f"TidbCluster {ctx.model.spec.br.cluster}" if ctx.model.spec.br else "the TidbCluster"
     message = (

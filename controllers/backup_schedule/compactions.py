@@ -32,7 +32,7 @@ class Span:
 
 
 def sync(schedule: Scheduling) -> None:
-    """Note the progress of the last compaction, and create the next. Raises RequeueError, ApiError, TransportError."""
+    """Note the progress of the last compaction, and create the next. Raises ApiError, TransportError."""
     ctx = schedule.ctx
     spec = ctx.model.spec
     template, interval = spec.compact_backup_template, spec.compact_interval

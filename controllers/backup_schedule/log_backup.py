@@ -32,7 +32,7 @@ _SAVES_NOT = ("Failed", "Invalid", "RetryFailed", "Paused", "Stopped")
 
 
 def sync(schedule: Scheduling) -> Answer | None:
-    """Create the log backup if it is missing; return its state, None if the spec has none. Raises RequeueError, …"""
+    """Create the log backup if it is missing; return its state, None if the spec has none. Raises ApiError, …"""
     ctx = schedule.ctx
     template = ctx.model.spec.log_backup_template
     known = cached(schedule)

@@ -27,7 +27,7 @@ _LOOK_AGAIN = 30.0
 
 
 def sync(schedule: Scheduling) -> Answer:
-    """Create the backup that is due. Raises RequeueError, ApiError, TransportError."""
+    """Create the backup that is due. Raises ApiError, TransportError."""
     spec, now = schedule.ctx.model.spec, schedule.ctx.now
     if problems := schedule.blocks(*_FIELDS):
         return (False, INVALID, problems), None

@@ -31,7 +31,7 @@ _LOOK_AGAIN = 60.0
 
 
 def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | None:
-    """Take the next steps of a schedule. Raises RequeueError, ApiError, TransportError."""
+    """Take the next steps of a schedule. Raises ApiError, TransportError."""
     if ctx.owner.metadata.deletion_timestamp:
         return None  # Kubernetes deletes the objects that it owns
     schedule = Scheduling(ctx, children, validate_backup_schedule(ctx.model))

@@ -13,7 +13,6 @@ from apis.problem import Problem
 from apis.validation.backups import validate_compact
 from controllers.backup.chains import bounds, decisive, logs_at, shown, until_reached
 from controllers.compact_backup import status
-from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners.files import BEING_REMOVED, being_removed, everything, readable
 from controllers.job_owners.job_owner import JobOwner
@@ -26,7 +25,7 @@ from kube.resources import BACKUPS, JOBS
 from member.backups import pods
 from member.backups.environment import BadJob, secret_names
 from member.backups.jobs import compaction_job
-from member.outcome import Done, Outcome, Wait, Waiting
+from member.outcome import Done, NotDone, Outcome, Wait, Waiting
 from member.polling import time_left
 
 _LOG_AGAIN = 10.0
@@ -34,7 +33,7 @@ _LOG_AGAIN = 10.0
 
 
 def sync(ctx: JobOwner[CompactBackup]) -> Outcome | None:
-    """Take the next step of a CompactBackup. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of a CompactBackup. Raises ApiError, TransportError."""
     if ctx.owner.metadata.deletion_timestamp or ctx.status.get("state") in status.ENDED:
         return None
     job = ctx.cached_job(ctx.name) or ctx.live_job(ctx.name)
@@ -61,7 +60,8 @@ def _begin(ctx: JobOwner[CompactBackup]) -> Outcome | None:
         return None
     if isinstance(lacking, Wait):
         return Waiting("WaitingForLog", with_lacking_access(ctx, lacking.what, ctx.model.spec, None), _LOG_AGAIN)
-    ctx.await_pods(ctx.name)
+    if wait := ctx.await_pods(ctx.name):
+        return wait
     return _make(ctx, backups)
 
 
@@ -96,10 +96,13 @@ def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
 
 def _make(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Outcome | None:
     try:
-        ctx.create(JOBS, _built(ctx, backups))
-    except AlreadyExists as error:
+        job = _built(ctx, backups)
+        if isinstance(job, NotDone):
+            return job
+        ctx.create(JOBS, job)
+    except AlreadyExists:
         message = f"waiting for the cache to show Job {ctx.name}, which exists already"
-        raise RequeueError("CacheOutdated", message, JOB_GOING) from error
+        return Waiting("CacheOutdated", message, JOB_GOING)
     except BadJob as error:
         return _tried(ctx, f"{error.reason}: {error}")
     except ApiError as error:
@@ -119,14 +122,16 @@ def _tried(ctx: JobOwner[CompactBackup], why: str) -> Outcome | None:
     return Waiting("RetryPending", why, status.due_in(ctx.status, ctx.now) or JOB_GOING)
 
 
-def _built(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Json:
-    """The Job. Raises BadJob, RequeueError, ApiError, TransportError."""
+def _built(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Json | NotDone:
+    """The Job, or the wait for its cluster. Raises BadJob, ApiError, TransportError."""
     spec = ctx.model.spec
     if spec.br is None:
         raise BadJob("InvalidSpec", "spec.br is required; name the TidbCluster in spec.br.cluster")
     if going := being_removed(backups, [spec]):
         raise BadJob(BEING_REMOVED, f"{going} is being deleted with the files to compact; delete this one, too")
     tc = cluster(ctx, spec.br)
+    if isinstance(tc, NotDone):
+        return tc
     return compaction_job(ctx.model, tc, ctx.secrets(secret_names(spec, None)), ctx.settings)
 
 

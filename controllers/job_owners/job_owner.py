@@ -9,7 +9,6 @@ import structlog
 
 from apis.consent import BY_CONSENT, LOOK_AGAIN, Permission, ReferencePolicy, how_to_consent
 from apis.shared import Model
-from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, delete_job, lingering_pod, pod_at_work
 from controllers.job_owners.status import (
     COMPLETE,
@@ -148,16 +147,16 @@ class JobOwner(Generic[M]):
         job = self.caches.jobs.get(self.namespace, name)
         return job if job is not None and self.controls(job) else None
 
-    def tidb_cluster(self, namespace: str, name: str) -> Object | None:
+    def tidb_cluster(self, namespace: str, name: str) -> Object | Waiting | None:
         """A TidbCluster from the cache, else read live, since a selector may hide it (F1).
 
-        None if it does not exist, or is in another namespace that the operator may not read. Raises RequeueError if a
-        cluster in another namespace does not consent, ApiError, TransportError.
+        None if it does not exist, or is in another namespace that the operator may not read. A wait if a cluster in
+        another namespace does not consent. Raises ApiError, TransportError.
         """
         found = self.caches.tidb_clusters.get(namespace, name) or self._live_cluster(namespace, name)
         if not self.may_refer(found, namespace):
             what = how_to_consent(self.namespace, TIDB_CLUSTERS.kind, namespace, name)
-            raise RequeueError("ReferenceNotAllowed", what, LOOK_AGAIN)
+            return Waiting("ReferenceNotAllowed", what, LOOK_AGAIN)
         return found
 
     def may_refer(self, cluster: Object | None, namespace: str) -> bool:
@@ -199,17 +198,18 @@ class JobOwner(Generic[M]):
         message = f"Job {job['metadata']['name']} has ended; waiting for its pod's result to show up in the status"
         return Waiting("ResultPending", message, rest) if rest else None
 
-    def await_pods(self, name: str) -> None:
-        """Raise RequeueError while a pod of a deleted Job still runs. Raises ApiError, TransportError."""
-        if pod := pod_at_work(self.runtime, self.namespace, name):
-            self.tell_of_lost(name)
-            message = f"waiting for pod {pod} to end, whose Job {name} was deleted"
-            raise RequeueError("JobTerminating", message, JOB_GOING)
+    def await_pods(self, name: str) -> Waiting | None:
+        """The wait while a pod of a deleted Job still runs. Raises ApiError, TransportError."""
+        pod = pod_at_work(self.runtime, self.namespace, name)
+        if not pod:
+            return None
+        self.tell_of_lost(name)
+        return Waiting("JobTerminating", f"waiting for pod {pod} to end, whose Job {name} was deleted", JOB_GOING)
 
     def tell_of_lost(self, name: str) -> None:
         """Report in the condition of the phase that a pod of a Job does not end, because its machine may be lost.
 
-        Until the pod has ended, it may still write. Raises RequeueError, ApiError, TransportError.
+        Until the pod has ended, it may still write. Raises ApiError, TransportError.
         """
         now = self.status
         phase = str(now.get("phase") or "")
@@ -225,16 +225,18 @@ class JobOwner(Generic[M]):
         self.write(with_words(now, phase, NODE_LOST, message))
         self.warn(phase, NODE_LOST, message)
 
-    def look_for(self, name: str) -> None:
+    def look_for(self, name: str) -> Waiting | None:
         """Write Failed if a Job was deleted before it ended, because no result will arrive. v1.6 waits forever.
 
-        Raises RequeueError while one of its pods may still write a result, ApiError, TransportError.
+        A wait while one of its pods may still write a result. Raises ApiError, TransportError.
         """
         if not self.has_lost(name):
-            return
-        self.await_pods(name)
+            return None
+        if wait := self.await_pods(name):
+            return wait
         message = f"Job {name} was deleted before it ended; create another {self.resource.kind} to try again"
         self.say(FAILED, "JobDeleted", message)
+        return None
 
     def controls(self, child: Object) -> bool:
         """True if this object controls `child`."""

@@ -1,7 +1,6 @@
 """The prerequisites of a Job, and its creation (backup.md 3.5, 4.4)."""
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 from apis.accessor import find
 from apis.backup_shared import BRConfig, JobSpec, TiDBAccessConfig
@@ -11,7 +10,6 @@ from apis.defaulting import with_defaults
 from apis.predicates import in_phase, is_available
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
-from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
@@ -20,7 +18,7 @@ from kube.objects import Json, Object, whose
 from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
 from member.backups.environment import BadJob, job_env, secret_names
 from member.labels import base_labels, selector_text
-from member.outcome import Waiting
+from member.outcome import Failed, NotDone, Waiting
 from ports import quantity
 
 _LOOK_AGAIN = 10.0
@@ -54,22 +52,24 @@ def with_lacking_access(ctx: JobOwner[M], wait: str, spec: JobSpec, access: TiDB
 
 def serving_cluster(
     ctx: JobOwner[M], br: BRConfig, spec: JobSpec, access: TiDBAccessConfig | None = None
-) -> TidbCluster:
+) -> TidbCluster | NotDone:
     """The TidbCluster that `br` names, once its PD and TiKV, which BR needs, serve.
 
     The wait also names a missing Secret of `spec` or `access`. v1.6 silently waits until the whole cluster is Ready,
-    for example for a TiCDC pod that cannot be scheduled. Raises RequeueError, ApiError, TransportError.
+    for example for a TiCDC pod that cannot be scheduled. Raises ApiError, TransportError.
     """
     tc = cluster(ctx, br)
+    if not isinstance(tc, TidbCluster):
+        return tc
     if any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions):
         return tc
     where = f"TidbCluster {tc.metadata.namespace}/{tc.metadata.name}"
     if lack := _not_serving(tc):
         message = f"waiting for {where}, with which BR cannot work: {lack}"
-        raise RequeueError("ClusterNotServing", with_lacking_access(ctx, message, spec, access), _LOOK_AGAIN)
+        return Waiting("ClusterNotServing", with_lacking_access(ctx, message, spec, access), _LOOK_AGAIN)
     if others := _of_other_images(ctx, tc):
         message = f"waiting for {where}: TiKV is being upgraded, and BR must fit all of it: {others}"
-        raise RequeueError("TiKVUpgrading", with_lacking_access(ctx, message, spec, access), _LOOK_AGAIN)
+        return Waiting("TiKVUpgrading", with_lacking_access(ctx, message, spec, access), _LOOK_AGAIN)
     return tc
 
 
@@ -106,56 +106,62 @@ def _image_of(pod: Json) -> str:
     return next((str(each) for each in images), "")
 
 
-def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
-    """The TidbCluster that `br` names, serving or not. Raises RequeueError, ApiError, TransportError."""
+def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster | NotDone:
+    """The TidbCluster that `br` names, serving or not. Raises ApiError, TransportError."""
     found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
+    if isinstance(found, Waiting):
+        return found
     where = f"{br.cluster_namespace}/{br.cluster}"
     if found is None:
         text = f"failed to fetch tidbcluster {where}"
         seen = "" if br.cluster_namespace == ctx.namespace else " where this operator may look"
         message = f"{text}: there is none{seen}; correct spec.br.cluster and spec.br.clusterNamespace, or create it"
         ctx.say(status.RETRY_FAILED, text, message)
-        raise RequeueError("ClusterMissing", message, _LOOK_AGAIN)
+        return Waiting("ClusterMissing", message, _LOOK_AGAIN)
     try:
         tc = with_defaults(decode(found.decode(), TidbCluster))
     except InvalidField as error:
         message = f"waiting for TidbCluster {where}, which cannot be read: {error}; correct its spec"
-        raise RequeueError("ClusterInvalid", message, _LOOK_AGAIN) from error
+        return Waiting("ClusterInvalid", message, _LOOK_AGAIN)
     if tc.spec.pd is None:
         of = tc.spec.cluster
         whole = f"{of.namespace or br.cluster_namespace}/{of.name}" if of else "the one that has"
-        give_up(ctx, "NoPD", f"TidbCluster {where} has no PD of its own; name {whole} in spec.br.cluster")
+        return give_up(ctx, "NoPD", f"TidbCluster {where} has no PD of its own; name {whole} in spec.br.cluster")
     return tc
 
 
 def schedule(
     ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str, prepare: Callable[[], None] = lambda: None
-) -> Waiting | None:
+) -> NotDone | None:
     """Create the Job `name` from `build` and write the condition Scheduled; `reason` is the reason of a failure.
 
     `prepare` writes what the Job requires, once `build` has shown that nothing is missing. An existing Job of this
-    object was created earlier, and counts as success; in v1.6 it is a failure if the cache lacks it. Raises
-    RequeueError, ApiError, TransportError.
+    object was created earlier, and counts as success; in v1.6 it is a failure if the cache lacks it. Raises ApiError,
+    TransportError.
     """
-    there = require_free_name(ctx, name, reason)
+    there = own_job(ctx, name, reason)
+    if isinstance(there, Failed):
+        return there
     if there is not None and there.metadata.deletion_timestamp:
         return job_going(name)
-    job = require_built(ctx, build) if there is None else None
+    job = built(ctx, build) if there is None else None
+    if isinstance(job, Failed):
+        return job
     prepare()
-    if job is not None:
-        _create(ctx, job, reason)
+    if job is not None and (lacking := _create(ctx, job, reason)):
+        return lacking
     ctx.say(status.SCHEDULED)
     return None
 
 
-def require_free_name(ctx: JobOwner[M], name: str, reason: str) -> Object | None:
-    """The Job of this object with a name, read live; None if there is none.
+def own_job(ctx: JobOwner[M], name: str, reason: str) -> Object | Failed | None:
+    """The Job of this object with a name, read live; None if there is none, a failure if it has another owner.
 
-    Raises RequeueError if the Job has another owner, ApiError, TransportError.
+    Raises ApiError, TransportError.
     """
     there, kind = ctx.live_job(name), ctx.resource.kind
     if there is not None and not there.metadata.deletion_timestamp and not ctx.controls(there):
-        give_up(ctx, reason, f"{job_of_others(kind, there)}, or rename the {kind}")
+        return give_up(ctx, reason, f"{job_of_others(kind, there)}, or rename the {kind}")
     return there
 
 
@@ -164,27 +170,29 @@ def job_of_others(kind: str, job: Object) -> str:
     return f"Job {job.key} is not this {kind}'s: it is {whose(job)}; delete it"
 
 
-def require_built(ctx: JobOwner[M], build: Callable[[], Json]) -> Json:
-    """The result of `build`. Raises RequeueError if something is missing that it needs."""
+def built(ctx: JobOwner[M], build: Callable[[], Json]) -> Json | Failed:
+    """The result of `build`, or the failure if something is missing that it needs."""
     try:
         return build()
     except BadJob as error:
-        give_up(ctx, error.reason, str(error))
+        return give_up(ctx, error.reason, str(error))
 
 
-def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> None:
-    """Create the Job that `build` returns. Raises RequeueError, TransportError."""
-    _create(ctx, require_built(ctx, build), reason)
+def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> NotDone | None:
+    """Create the Job that `build` returns; return what prevents that. Raises TransportError."""
+    job = built(ctx, build)
+    return job if isinstance(job, Failed) else _create(ctx, job, reason)
 
 
-def _create(ctx: JobOwner[M], job: Json, reason: str) -> None:
+def _create(ctx: JobOwner[M], job: Json, reason: str) -> NotDone | None:
     try:
         ctx.create(JOBS, job)
-    except AlreadyExists as error:
+    except AlreadyExists:
         message = f"waiting for the cache to show Job {job['metadata']['name']}, which exists already"
-        raise RequeueError("CacheOutdated", message, JOB_GOING) from error
+        return Waiting("CacheOutdated", message, JOB_GOING)
     except ApiError as error:
-        give_up(ctx, reason, f"Job {job['metadata']['name']} could not be made: {error.message}")
+        return give_up(ctx, reason, f"Job {job['metadata']['name']} could not be made: {error.message}")
+    return None
 
 
 def ensure_claim(ctx: JobOwner[M], desired: Json) -> None:
@@ -205,7 +213,7 @@ def ensure_claim(ctx: JobOwner[M], desired: Json) -> None:
         raise BadJob("PVCStorageSizeTooSmall", message)
 
 
-def give_up(ctx: JobOwner[M], reason: str, message: str) -> NoReturn:
-    """Write the condition RetryFailed, and raise RequeueError for a retry with growing delays."""
+def give_up(ctx: JobOwner[M], reason: str, message: str) -> Failed:
+    """Write the condition RetryFailed, and return the failure, which is retried with growing delays."""
     ctx.say(status.RETRY_FAILED, reason, message)
-    raise RequeueError(reason, message)
+    return Failed(reason, message)

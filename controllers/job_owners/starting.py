@@ -22,7 +22,7 @@ def await_start(
 
     The condition of a sub-command `command` is in its own part of the status, and in the whole status if that has the
     same phase. Jobs are immutable: after correcting the spec, the user recreates the object, or, if the Job
-    `is_made_again`, deletes the Job. Raises RequeueError, ApiError, TransportError.
+    `is_made_again`, deletes the Job. Raises ApiError, TransportError.
     """
     now = ctx.status
     parts = now.get("logSubCommandStatuses") or {}

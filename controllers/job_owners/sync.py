@@ -5,7 +5,7 @@ A step returns an outcome. Only this frame turns outcomes into retries, so that 
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Generic
@@ -17,13 +17,13 @@ from apis.decoding import decode
 from apis.problem import InvalidField
 from controllers.controller import Result
 from controllers.errors import RequeueError
+from controllers.frame import sync_alone, wait_for_cache
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobCaches, JobOwner, M, Merge
-from controllers.key_locks import RETRY_AFTER
 from controllers.outcomes import result_of, sooner
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
-from controllers.stages import EXPECTED
+from controllers.stages import EXPECTED, Stage, attempt
 from controllers.status_patch import patch_status
 from controllers.unheeded import with_ignored_fields
 from controllers.unknown_fields import UnknownFields
@@ -32,13 +32,13 @@ from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object, condition_of
 from kube.resources import Resource
 from member.backups.pods import ManagerSettings
-from member.outcome import Done, Failed, NotDone, Outcome, Waiting
+from member.outcome import Done, Failed, NotDone, Outcome
 
 _BRIEF = 5.0
 """Seconds after which a wait is written into the status: most end before that and cost no write."""
 
 _STEP = "step"
-"""The name of the only stage, in the log."""
+"""The name of the only stage, in the log and in the metrics of defects."""
 _log = structlog.get_logger(__name__)
 
 
@@ -77,49 +77,33 @@ class JobOwnerSync(Generic[M]):
         self._caches = caches
         self._runtime = runtime
         self._settings = settings
-        self._writes = runtime.memory(OwnWrite, kind.resource)
-        self._phases = runtime.memory(PhaseLog, kind.resource)
-        self._unknown_fields = runtime.memory(UnknownFields, kind.resource)
-        self._waits = runtime.memory(lambda: _Waits(WaitLog(runtime.clock)), kind.resource)
+        self._memory = runtime.memory(lambda: JobOwnerMemory(Waits(WaitLog(runtime.clock))), kind.resource)
 
     def __call__(self, key: str) -> Result | None:
         """Sync one object. Raises RequeueError if it must be retried with back-off."""
-        with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
-            if not mine:
-                return Result(requeue_after=RETRY_AFTER, tried=False)
-            namespace, _, name = key.rpartition("/")
-            is_ours = self._runtime.key_locks.owns(self._kind.resource, key)
-            owner = self._caches.owners.get(namespace, name) if is_ours else None
-            with self._runtime.observed.sync_of(self._kind.resource, key, owner):
-                return self._sync_cached(key, owner)
+        return sync_alone(self._runtime, self._kind.resource, key, self._cached, partial(self._sync_cached, key))
+
+    def _cached(self, key: str) -> Object | None:
+        namespace, _, name = key.rpartition("/")
+        return self._caches.owners.get(namespace, name)
 
     def _sync_cached(self, key: str, owner: Object | None) -> Result | None:
         if owner is None:
-            self._writes.forget(key)
-            self._phases.forget(key)
-            self._unknown_fields.forget(key)
-            self._waits.forget(key)
+            self._memory.forget(key)
             self._runtime.secrets.forget((self._kind.resource, key))
             self._kind.forget(key)
             return None
-        look = partial(self._runtime.client.find, self._kind.resource, owner.metadata.name, owner.metadata.namespace)
-        if wait := self._writes.of(key).wait(owner, self._runtime.clock, look):
-            return Result(requeue_after=wait, tried=False)
-        return self._sync(key, owner)
+        memory = self._memory.of(key)
+        return wait_for_cache(self._runtime, self._kind.resource, owner, memory.own_write) or self._sync(owner, memory)
 
-    def _sync(self, key: str, owner: Object) -> Result | None:
-        kind, phases, clock = self._kind, self._phases.of(key), self._runtime.clock
-        phases.look(owner, clock.now())
+    def _sync(self, owner: Object, memory: "JobOwnerMemory") -> Result | None:
+        kind, clock = self._kind, self._runtime.clock
+        memory.phases.look(owner, clock.now())
         try:
             model = kind.defaults(decode(owner.decode(), kind.model))
         except InvalidField as error:
-            before = self._runtime.applier.status_of(kind.resource, owner)
-            after = kind.merge(before, status.INVALID, clock.wall(), "InvalidSpec", str(error))
-            if after != before:
-                self._runtime.recorder.event(owner, WARNING, "InvalidSpec", str(error))
-            patch_status(self._runtime.applier, kind.resource, owner, before, after)
+            self._refuse(owner, str(error))
             return None
-        writes = self._writes.of(key)
         ctx = JobOwner(
             kind.resource,
             owner,
@@ -127,17 +111,28 @@ class JobOwnerSync(Generic[M]):
             self._caches,
             self._runtime,
             self._settings,
-            writes,
+            memory.own_write,
             kind.merge,
             self._references,
         )
-        self._report_unheeded_fields(ctx, self._unknown_fields.of(key))
+        self._report_unheeded_fields(ctx, memory.unknown_fields)
         try:
-            outcome = self._step(ctx)
+            outcome = attempt(Stage(_STEP, self._step), ctx, self._runtime.executor, self._runtime.on_defect)
         finally:
             if ctx.is_in_trouble:
-                phases.look(ctx.owner, clock.now(), is_told=True)
-        return self._retry(ctx, outcome, self._waits.of(key))
+                memory.phases.look(ctx.owner, clock.now(), is_told=True)
+        return self._retry(ctx, outcome, memory.waits)
+
+    def _step(self, ctx: JobOwner[M]) -> Outcome:
+        return self._kind.step(ctx) or Done()
+
+    def _refuse(self, owner: Object, message: str) -> None:
+        """Write the condition Invalid for a spec that cannot be decoded, and record an event if it is new."""
+        before = self._runtime.applier.status_of(self._kind.resource, owner)
+        after = self._kind.merge(before, status.INVALID, self._runtime.clock.wall(), "InvalidSpec", message)
+        if after != before:
+            self._runtime.recorder.event(owner, WARNING, "InvalidSpec", message)
+        patch_status(self._runtime.applier, self._kind.resource, owner, before, after)
 
     def _report_unheeded_fields(self, ctx: JobOwner[M], unknown: UnknownFields) -> None:
         """Write the unknown fields of the spec, and those without effect, into the status, if they have changed."""
@@ -153,18 +148,7 @@ class JobOwnerSync(Generic[M]):
             with contextlib.suppress(*EXPECTED, RequeueError):  # the next sync writes it
                 ctx.write(status | {"conditions": list(after)})
 
-    def _step(self, ctx: JobOwner[M]) -> Outcome:
-        """Take the next step and turn its exceptions into an outcome."""
-        try:
-            return self._kind.step(ctx) or Done()
-        except RequeueError as wait:
-            if wait.after is None:
-                return Failed(wait.reason, wait.message)
-            return Waiting(wait.reason, wait.message, wait.after)
-        except EXPECTED as error:
-            return Failed(type(error).__name__, str(error))
-
-    def _retry(self, ctx: JobOwner[M], outcome: Outcome, waits: "_Waits") -> Result | None:
+    def _retry(self, ctx: JobOwner[M], outcome: Outcome, waits: "Waits") -> Result | None:
         """Record a wait, and return the time of the next sync. Raises RequeueError for a failure."""
         unfinished = None if isinstance(outcome, Done) else outcome
         left = waits.look(unfinished, self._runtime.clock.now())
@@ -191,7 +175,7 @@ class JobOwnerSync(Generic[M]):
 
 
 @dataclass(slots=True)
-class _Waits:
+class Waits:
     """The wait of one object: its reason, its beginning in monotonic seconds, and its log."""
 
     log: WaitLog
@@ -227,3 +211,13 @@ class PhaseLog:
             seconds = round(now - self.since, 1)
             _log.info("phase changed", kind=owner.kind, phase=phase, before=self.phase, seconds=seconds)
         self.phase, self.since = phase, now
+
+
+@dataclass(slots=True)
+class JobOwnerMemory:
+    """The memory of one object. After a restart of the process, at most a log line or a live read is repeated."""
+
+    waits: Waits
+    phases: PhaseLog = field(default_factory=PhaseLog)
+    own_write: OwnWrite = field(default_factory=OwnWrite)
+    unknown_fields: UnknownFields = field(default_factory=UnknownFields)

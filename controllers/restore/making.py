@@ -3,6 +3,9 @@
 Scheduled → Running → Complete, or Failed → (prune: afterFailed) PruneScheduled → PruneRunning → PruneComplete
 """
 
+from collections.abc import Sequence
+
+from apis.backup_shared import BRConfig
 from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_restore
@@ -10,13 +13,13 @@ from controllers.job_owners import status
 from controllers.job_owners.files import BEING_REMOVED, being_removed, everything, readable
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import (
+    built,
     cluster,
     ensure_claim,
     give_up,
     no_longer_invalid,
+    own_job,
     refuse,
-    require_built,
-    require_free_name,
     schedule,
     serving_cluster,
     with_lacking_access,
@@ -25,19 +28,19 @@ from controllers.job_owners.starting import await_start
 from controllers.restore import log_range
 from controllers.restore.point_in_time import wait_for_gc_off
 from kube.errors import AlreadyExists, ApiError
-from kube.objects import Json, condition_of
+from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, JOBS
 from member.backups import jobs, pods
 from member.backups.environment import BadJob
 from member.backups.naming import prune_job_name, restore_job_name
 from member.observed.restores import JOB_FAILED
-from member.outcome import Outcome, Wait, Waiting
+from member.outcome import Failed, NotDone, Outcome, Wait, Waiting
 
 _LOOK_AGAIN = 10.0
 
 
 def sync(ctx: JobOwner[Restore]) -> Outcome | None:
-    """Take the next step of a Restore. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of a Restore. Raises ApiError, TransportError."""
     now = ctx.status
     if ctx.owner.metadata.deletion_timestamp or status.holds(now, status.COMPLETE):
         return None
@@ -51,8 +54,7 @@ def sync(ctx: JobOwner[Restore]) -> Outcome | None:
     if (done := ctx.complete_job(name)) is not None:
         return ctx.await_result(done) or _ended_silently(ctx, name)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
-        ctx.look_for(name)
-        return await_start(ctx, name)
+        return ctx.look_for(name) or await_start(ctx, name)
     return _make(ctx)
 
 
@@ -74,38 +76,49 @@ def _make(ctx: JobOwner[Restore]) -> Outcome | None:
     if problems := validate_restore(ctx.model):
         refuse(ctx, problems)
         return None
-    spec = ctx.model.spec
-    tc = cluster(ctx, spec.br) if spec.br else None
-    if tc is not None and (problems := validate_restore(ctx.model, pods.tikv_version(tc))):
+    tc = cluster(ctx, ctx.model.spec.br) if ctx.model.spec.br else None
+    return tc if isinstance(tc, NotDone) else _make_from(ctx, tc, everything(ctx, BACKUPS))
+
+
+def _make_from(ctx: JobOwner[Restore], known: TidbCluster | None, backups: Sequence[Object]) -> Outcome | None:
+    """Create the Job if the files to restore are there and the cluster serves; `backups` are all Backups, read live."""
+    spec, is_to_point = ctx.model.spec, ctx.model.spec.restore_mode == "pitr"
+    log = log_range.obstacles(ctx.model, list(readable(backups))) if is_to_point else []
+    too_old = validate_restore(ctx.model, pods.tikv_version(known)) if known is not None else []
+    if problems := too_old or (() if isinstance(log, Wait) else log):
         refuse(ctx, problems)
-        return None
-    backups = everything(ctx, BACKUPS)
-    is_to_point = spec.restore_mode == "pitr"
-    missing = log_range.obstacles(ctx.model, list(readable(backups))) if is_to_point else []
-    if missing and not isinstance(missing, Wait):
-        refuse(ctx, missing)
         return None
     no_longer_invalid(ctx)
     tc = serving_cluster(ctx, spec.br, spec, spec.to) if spec.br else None
+    if isinstance(tc, NotDone):
+        return tc
+    if wait := _await_files(ctx, backups, log if isinstance(log, Wait) else None):
+        return wait
+    name = restore_job_name(ctx.name)
+    wait = _prepare_tikv(ctx, name, tc) if is_to_point and tc is not None else None
+    return wait or schedule(ctx, name, lambda: _built(ctx, tc), JOB_FAILED)
+
+
+def _await_files(ctx: JobOwner[Restore], backups: Sequence[Object], log: Wait | None) -> NotDone | None:
+    """The wait for the log to be written, or the failure if the files are being removed."""
+    spec = ctx.model.spec
     if going := being_removed(backups, (spec, spec.pitr_full_backup_storage_provider)):
         message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
-        give_up(ctx, BEING_REMOVED, message)
-    if isinstance(missing, Wait):
-        return Waiting("WaitingForLog", with_lacking_access(ctx, missing.what, spec, spec.to), _LOOK_AGAIN)
-    name = restore_job_name(ctx.name)
-    if is_to_point and tc is not None:
-        _prepare_tikv(ctx, name, tc)
-    return schedule(ctx, name, lambda: _built(ctx, tc), JOB_FAILED)
+        return give_up(ctx, BEING_REMOVED, message)
+    if log is None:
+        return None
+    return Waiting("WaitingForLog", with_lacking_access(ctx, log.what, spec, spec.to), _LOOK_AGAIN)
 
 
-def _prepare_tikv(ctx: JobOwner[Restore], job: str, tc: TidbCluster) -> None:
-    """Wait for TiKV to restart without garbage collection, after checking that the Job can be created.
+def _prepare_tikv(ctx: JobOwner[Restore], job: str, tc: TidbCluster) -> NotDone | None:
+    """The wait for TiKV to restart without garbage collection, after checking that the Job can be created.
 
-    Raises RequeueError, ApiError, TransportError.
+    Raises ApiError, TransportError.
     """
-    require_free_name(ctx, job, "JobNameTaken")
-    require_built(ctx, lambda: _built(ctx, tc))
-    wait_for_gc_off(ctx, tc)
+    for lacking in (own_job(ctx, job, "JobNameTaken"), built(ctx, lambda: _built(ctx, tc))):
+        if isinstance(lacking, Failed):
+            return lacking
+    return wait_for_gc_off(ctx, tc)
 
 
 def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
@@ -129,12 +142,17 @@ def _prune(ctx: JobOwner[Restore]) -> Outcome | None:
     if not _has_ended(ctx):
         return None  # the end of the Job causes an event
     there = ctx.live_job(prune_job_name(ctx.name))
-    if there is not None:
-        return _look_after(ctx, there.decode())
-    ctx.await_pods(prune_job_name(ctx.name))
-    if not status.holds(now, status.PRUNE_SCHEDULED):
+    return _look_after(ctx, there.decode()) if there is not None else _begin_prune(ctx, br)
+
+
+def _begin_prune(ctx: JobOwner[Restore], br: BRConfig) -> Outcome | None:
+    if wait := ctx.await_pods(prune_job_name(ctx.name)):
+        return wait
+    if not status.holds(ctx.status, status.PRUNE_SCHEDULED):
         ctx.say(status.PRUNE_SCHEDULED, "RestoreFailedPruneScheduled")
     tc = cluster(ctx, br)
+    if isinstance(tc, NotDone):
+        return tc
     _make_prune(ctx, tc)
     return None
 

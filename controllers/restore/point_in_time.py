@@ -9,7 +9,6 @@ from apis.defaulting import with_defaults
 from apis.problem import InvalidField
 from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
-from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.files import everything
 from controllers.job_owners.job_owner import JobOwner
@@ -18,13 +17,14 @@ from kube.resources import CONFIG_MAPS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.naming import member_name
 from member.objects.config_map import CONFIG_FILE, in_use_config_map_name
 from member.observed.restores import WAITING_FOR_GC_OFF, joined
+from member.outcome import Waiting
 from member.tikv.desired import GC_OFF, GC_RATIO
 
 _LOOK_AGAIN = 10.0
 
 
-def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
-    """Raise RequeueError until all of TiKV runs without garbage collection; v1.6 begins during the restart.
+def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> Waiting | None:
+    """The wait until all of TiKV runs without garbage collection; v1.6 begins during the restart.
 
     This includes stores that joined from other TidbClusters. The configuration and the running pods are read live.
     Raises ApiError, TransportError.
@@ -33,10 +33,10 @@ def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
     why = next((why for each in parts if each.spec.tikv is not None and (why := _not_yet(ctx, each))), "")
     if not why:
         _warn_of_unseen(ctx, tc, parts)
-        return
+        return None
     message = f"waiting for TiKV to run with {GC_RATIO} = {GC_OFF}, which the operator sets for this Restore: {why}"
     ctx.say(status.RETRY_FAILED, WAITING_FOR_GC_OFF, message)
-    raise RequeueError(WAITING_FOR_GC_OFF, message, _LOOK_AGAIN)
+    return Waiting(WAITING_FOR_GC_OFF, message, _LOOK_AGAIN)
 
 
 def _parts(ctx: JobOwner[Restore], tc: TidbCluster) -> list[TidbCluster]:

@@ -6,6 +6,7 @@ clusters alone that are paused, being deleted, or invalid (I26, I27, I28).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 import structlog
@@ -15,7 +16,7 @@ from controllers.cache_waits import CacheWaits
 from controllers.controller import Result
 from controllers.database_actions import executor_of
 from controllers.enqueueing import Enqueue
-from controllers.key_locks import RETRY_AFTER
+from controllers.frame import sync_alone
 from controllers.kind import InvalidSpec
 from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
@@ -73,20 +74,18 @@ class TidbClusterPodSync:
         if owner is None:
             self._forget(key)
             return None
-        with self._runtime.key_locks.try_lock(TIDB_CLUSTERS, owner.key) as mine:
-            if not mine:
-                return Result(requeue_after=RETRY_AFTER, tried=False)
-            if not self._runtime.key_locks.owns(TIDB_CLUSTERS, owner.key):
-                self._forget(key)
-                return None
-            with self._runtime.observed.sync_of(TIDB_CLUSTERS, owner.key, owner):
-                return self._act(key, owner.key)
+        return sync_alone(
+            self._runtime, TIDB_CLUSTERS, owner.key, partial(self._still_owner, key), partial(self._act, key)
+        )
 
-    def _act(self, key: str, locked: str) -> Result | None:
-        # read the cache under the lock: it may show what the other controller has just done
-        owner, pod = self._owner(key), self._pod(key)
-        tc = self._in_charge_of(owner) if owner else None
-        if owner is None or owner.key != locked or tc is None:
+    def _still_owner(self, key: str, cluster: str) -> Object | None:
+        """The TidbCluster of a pod if it is still `cluster`; the other controller may just have acted for both."""
+        owner = self._owner(key)
+        return owner if owner is not None and owner.key == cluster else None
+
+    def _act(self, key: str, owner: Object | None) -> Result | None:
+        pod, tc = self._pod(key), self._in_charge_of(owner) if owner else None
+        if owner is None or tc is None:
             self._forget(key)
             return None
         memory = self._memory.of(key)
