@@ -21,6 +21,7 @@ from kube.config import ClusterConfig, ConfigError
 from kube.dry_run import PlannedWrite
 from kube.objects import Json
 from kube.user_config import load
+from member.labels import LAST_APPLIED, WRITTEN_FOR, WRITTEN_GENERATION
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
@@ -29,6 +30,8 @@ NOTHING, DIFFERS, FAILED = 0, 1, 2
 """The exit codes of `kubectl diff`."""
 
 _SECRETS = "secrets"
+_RECORDS = (LAST_APPLIED, WRITTEN_FOR, WRITTEN_GENERATION)
+"""Annotations in which the operator records whole specs for itself: they repeat each change in a line of kilobytes."""
 
 
 class DiffFailed(Failure):
@@ -97,20 +100,44 @@ def plan_writes(namespace: str, flags: Sequence[str], configured: Callable[[str]
 
 
 def shown(write: PlannedWrite) -> str:
-    """The difference in the format of `diff -u`; of a Secret, only that one exists."""
+    """The difference in the format of `diff -u`; of a Secret, only that one exists.
+
+    Records of the operator appear only if nothing else differs.
+    """
     name = f"{write.resource}/{write.name}" if write.name else write.resource
     title = f"{write.namespace}/{name}" if write.namespace else name
     if _is_secret(write) or (write.before is None and write.after is None):
         return f"{write.verb} {title}\n"
-    lines = difflib.unified_diff(
-        _lines(write.before), _lines(write.after), f"{title} (live)", f"{title} ({write.verb})", n=2
-    )
-    return "".join(lines)
+    before, after = comparable(write.before), comparable(write.after)
+    lines = _difference(_without_records(before), _without_records(after)) or _difference(before, after)
+    return "".join([f"--- {title} (live)\n", f"+++ {title} ({write.verb})\n", *lines])
+
+
+def _difference(before: Json | None, after: Json | None) -> list[str]:
+    """The lines of a difference without its head."""
+    return list(difflib.unified_diff(_lines(before), _lines(after), n=2))[2:]
+
+
+def _without_records(tree: Json | None) -> Json | None:
+    if tree is None or not tree["metadata"].get("annotations"):
+        return tree
+    annotations = {key: value for key, value in tree["metadata"]["annotations"].items() if key not in _RECORDS}
+    return tree | {"metadata": tree["metadata"] | {"annotations": annotations}}
 
 
 def _lines(tree: Json | None) -> list[str]:
-    found = comparable(tree)
-    return yaml.safe_dump(found, sort_keys=True).splitlines(keepends=True) if found is not None else []
+    return yaml.dump(tree, Dumper=_Readable, sort_keys=True).splitlines(keepends=True) if tree is not None else []
+
+
+class _Readable(yaml.SafeDumper):
+    """Writes texts of several lines, such as configurations, as blocks."""
+
+
+def _as_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Readable.add_representer(str, _as_block)
 
 
 def document(write: PlannedWrite) -> Json:

@@ -78,9 +78,7 @@ COMMANDS: Mapping[str, Listed] = {
     "certs": Listed(
         "show the certificates that a cluster needs, and until when they hold", "cli.tidb.certificates:CERTS"
     ),
-    "completion": Listed(
-        "print what a shell is to run so that it completes kubectl-tidb", "cli.tidb.completion:COMPLETION"
-    ),
+    "completion": Listed("print a script with which a shell completes kubectl-tidb", "cli.tidb.completion:COMPLETION"),
 }
 """The commands by name."""
 
@@ -93,7 +91,7 @@ def make_parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPa
     parser = argparse.ArgumentParser(
         PROGRAM,
         description="See and handle the clusters that the operator manages, with your own rights.",
-        epilog=f"`{PROGRAM} COMMAND --help` tells more. The guide is docs/kubectl-tidb.md.",
+        epilog=f"`{PROGRAM} COMMAND --help` has more. The guide is docs/kubectl-tidb.md.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", "-V", action="version", version=project_version(), help="print the version")
