@@ -2,16 +2,19 @@
 
 Each text of a spec of each kind is replaced by texts that mean something in a shell, in TOML, YAML, SQL or a URL. The
 objects, parsed as their readers parse them, differ from the objects of a harmless text only in that text.
-`GENERATED_TEXTS=all` is every text at every place, which takes half an hour.
+`GENERATED_TEXTS=all` is every text at every place.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS, TIDB_MONITORS, Resource
 from member.startscript import fragments
 from simulate.manifests.rich_specs import KINDS
@@ -37,6 +40,10 @@ _EVERY_PLACE, _EVERY_TEXT = (1, 1) if _ALL else (13, 23)
 """One in this many places is tried, each with one in this many texts."""
 
 
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]|\((?:POD|NAME))")
+"""Part of a text in `_WORDS` that the pod's environment replaces."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A text at a place; `behind`: after the text that the spec has."""
@@ -48,6 +55,25 @@ class _Case:
     def __str__(self) -> str:
         return f"{self.place}: {self.text!r}"
 
+    def objects(self) -> Mapping[str, Json]:
+        """The objects of the spec; none where it is refused."""
+        return objects_of(self.place.kind, self.place.spec_with(self.text, behind=self.behind))
+
+
+class _Calm:
+    """The objects of a harmless text, each parsed once for a shell."""
+
+    def __init__(self, place: Place, *, behind: bool) -> None:
+        self.objects = _Case(place, HARMLESS, behind).objects()
+        self._parsed: dict[tuple[str, str], Any] = {}
+
+    def parsed(self, name: str, parser: Parser) -> Any:
+        """An object as programs read it."""
+        key = (name, parser.shell)
+        if key not in self._parsed:
+            self._parsed[key] = parser.parsed(self.objects[name])
+        return self._parsed[key]
+
 
 def test_places_are_found_in_specs_and_in_definitions() -> None:
     found = places(TIDB_MONITORS)
@@ -57,11 +83,12 @@ def test_places_are_found_in_specs_and_in_definitions() -> None:
 
 
 def test_detects_a_value_without_quotes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    case = _Case(Place(TIDB_CLUSTERS, ("tikv", "dataSubDir")), f"q7$({CANARY})7q", behind=True)
+    place = Place(TIDB_CLUSTERS, ("tikv", "dataSubDir"))
+    case = _Case(place, f"q7$({CANARY})7q", behind=True)
     parsers = [Parser(Room(tmp_path), "dash")]
-    assert [] == list(_problems(case, parsers))
+    assert [] == list(_problems(case, _Calm(place, behind=True), parsers))
     monkeypatch.setattr(fragments, "quoted", str)
-    assert [f"{case} in ConfigMap m-tikv-, read in dash"] == list(_problems(case, parsers))
+    assert [f"{case} in ConfigMap m-tikv-, read in dash"] == list(_problems(case, _Calm(place, behind=True), parsers))
 
 
 @pytest.mark.slow
@@ -70,43 +97,39 @@ def test_detects_a_value_without_quotes(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_programs_read_texts_of_specs_as_they_are(kind: Resource, tmp_path: Path) -> None:
     room = Room(tmp_path)
     parsers = [Parser(room, shell) for shell in SHELLS]
-    assert [] == [problem for case in _cases(kind) for problem in _problems(case, parsers)]
+    assert [] == [problem for case, calm in _cases(kind) for problem in _problems(case, calm, parsers)]
 
 
-def _cases(kind: Resource) -> Iterator[_Case]:
-    """Texts at places whose text the operator embeds in others."""
+def _cases(kind: Resource) -> Iterator[tuple[_Case, _Calm]]:
+    """Texts at places whose text the operator embeds in others, each with the objects of a harmless text there."""
     for number, place in enumerate(places(kind)[::_EVERY_PLACE]):
-        for behind in (True, False):
-            spec = place.spec_with(HARMLESS, behind=behind)
-            if made := objects_of(kind, spec):
-                break
-        if not has_built(list(made.values()), HARMLESS, place.value_in(spec)):
+        calm = {behind: _Calm(place, behind=behind) for behind in (True, False)}
+        behind = bool(calm[True].objects)
+        value = place.value_in(place.spec_with(HARMLESS, behind=behind))
+        if not has_built(list(calm[behind].objects.values()), HARMLESS, value):
             continue
         cases = [_Case(place, text, behind) for text in TEXTS if not _means_more(place, text)]
         cases += [_Case(place, text, behind=False) for text in OPTIONS]
-        yield from cases[number % _EVERY_TEXT :: _EVERY_TEXT]
+        yield from ((case, calm[case.behind]) for case in cases[number % _EVERY_TEXT :: _EVERY_TEXT])
 
 
 def _means_more(place: Place, text: str) -> bool:
     """True if a text is more than a value there: words, a variable, a directory below the bucket, a part of a URL."""
     if place in _WORDS:
-        return len(text.split()) > 1 or "$(POD" in text or "$(NAME" in text or "$POD" in text
+        return len(text.split()) > 1 or _VARIABLE.search(text) is not None
     if _URL_FIELDS.isdisjoint(place.way):
         return place.way[-1] in ("bucket", "container") and "/" in text
     return not text.isprintable() or not set("/?#%&+;").isdisjoint(text)
 
 
-def _problems(case: _Case, parsers: Sequence[Parser]) -> Iterator[str]:
+def _problems(case: _Case, calm: _Calm, parsers: Sequence[Parser]) -> Iterator[str]:
     """The differences between the parsed text and the harmless one; nothing for a refused spec."""
-    kind = case.place.kind
-    made = objects_of(kind, case.place.spec_with(case.text, behind=case.behind))
-    calm = objects_of(kind, case.place.spec_with(HARMLESS, behind=case.behind))
-    for name, tree in made.items():
-        if name not in calm:
+    for name, tree in case.objects().items():
+        if name not in calm.objects:
             yield f"{case} makes {name}"
-        elif tree != calm[name]:
+        elif tree != calm.objects[name]:
             yield from (
                 f"{case} in {name}, read in {parser.shell}"
                 for parser in parsers
-                if replaced(parser.parsed(tree), case.text, HARMLESS) != parser.parsed(calm[name])
+                if replaced(parser.parsed(tree), case.text, HARMLESS) != calm.parsed(name, parser)
             )
