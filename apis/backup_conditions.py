@@ -7,6 +7,7 @@ from datetime import datetime
 
 from apis.shared import Json
 from apis.times import stamp
+from ports.foreign_text import printable
 
 VERIFIED = "Verified"
 """The condition of a Complete Backup whose files in `backupmeta` exist. v1.6 has no such condition."""
@@ -28,12 +29,12 @@ def with_condition(
     """A tree of `phase` and `conditions` after a condition is written; its type becomes the phase.
 
     The transition time changes only with the phase or the condition's status. `command` is the sub-command of a log
-    backup that the condition is about.
+    backup that the condition is about. The message is made printable, since it contains text from tools and servers.
     """
     conditions: list[Json] = list(tree.get("conditions") or ())
     before: Json = next((each for each in conditions if each.get("type") == kind), {})
     value = str(is_true)
-    said = {"command": command, "reason": reason, "message": message}
+    said = {"command": command, "reason": reason, "message": printable(message, lines=True)}
     made: Json = {"type": kind, "status": value, **{key: text for key, text in said.items() if text}}
     is_same_phase = keeps_phase or tree.get("phase") == kind
     since = before.get("lastTransitionTime") if is_same_phase and before.get("status") == value else None

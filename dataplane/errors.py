@@ -131,8 +131,12 @@ def misread(body: bytes, error: Exception) -> str:
         return f"answered with {len(body)} bytes that are nested too deeply"
     if not isinstance(error, msgspec.ValidationError):
         return f"answered with {len(body)} bytes that are not JSON"
-    return f"malformed answer: {error}"
+    # the pattern itself means nothing to a reader
+    return f"malformed answer: {_MISMATCH.sub('Expected a text without control characters', str(error))}"
 
+
+_MISMATCH = re.compile(r"^Expected `str` matching regex '.*?'(?= - at |$)")
+"""The error of msgspec for a text that does not have the form of `dataplane.answers.Name`."""
 
 _ERROR = msgspec.json.Decoder(str | dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)

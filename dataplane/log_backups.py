@@ -11,6 +11,7 @@ import msgspec
 
 from dataplane.etcd import EtcdClient
 from ports import protobuf
+from ports.foreign_text import shortened
 from ports.structs import UNREADABLE
 
 MANUAL = "manual"
@@ -27,13 +28,12 @@ class LogTask:
     """A log backup task as the cluster records it.
 
     `checkpoint` is the TSO up to which all changes are saved, 0 if unknown. `paused` is the reason of a pause (`manual`
-    for a user's), empty while the task runs. `last_error` is the latest error that a TiKV reported.
+    for a user's), empty while the task runs.
     """
 
     exists: bool
     checkpoint: int = 0
     paused: str = ""
-    last_error: str = ""
 
 
 def read_log_task(etcd: EtcdClient, name: str) -> LogTask:
@@ -42,12 +42,10 @@ def read_log_task(etcd: EtcdClient, name: str) -> LogTask:
         return LogTask(exists=False)
     checkpoint = etcd.get(f"{_ROOT}/checkpoint/{name}/central_global") or b""
     paused = etcd.get(f"{_ROOT}/pause/{name}")
-    errors = etcd.below(f"{_ROOT}/last-error/{name}/")
     return LogTask(
         exists=True,
         checkpoint=int.from_bytes(checkpoint, "big") if len(checkpoint) == _CHECKPOINT_BYTES else 0,
         paused="" if paused is None else pause_reason(paused),
-        last_error=next((text for each in errors.values() if (text := _stream_error(each))), ""),
     )
 
 
@@ -76,7 +74,9 @@ _PAUSE = msgspec.json.Decoder(_Pause)
 
 
 def pause_reason(value: bytes) -> str:
-    """The pause reason of a task: `manual`, an error text, or `error` or `unknown` if it cannot be read."""
+    """The pause reason of a task: `manual`, at most 200 printable characters of TiKV's error, or `error` or `unknown` if
+    it cannot be read.
+    """
     if not value:
         return MANUAL
     try:
@@ -85,7 +85,7 @@ def pause_reason(value: bytes) -> str:
         return _UNKNOWN
     if found.severity == "MANUAL":
         return MANUAL
-    return _explained(found) or _ERROR
+    return shortened(_explained(found)) or _ERROR
 
 
 def _explained(pause: _Pause) -> str:

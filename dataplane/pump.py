@@ -13,7 +13,6 @@ from dataplane.errors import Conflict, MalformedAnswer, misread
 from dataplane.etcd import EtcdClient
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
-from ports.foreign_text import shortened
 from ports.structs import UNREADABLE
 from ports.transport import Transport
 
@@ -48,7 +47,7 @@ class LivePumpNode:
 
 def read_pump_nodes(etcd: EtcdClient) -> tuple[LivePumpNode, ...]:
     """All nodes that ever registered, by id, including offline ones. Raises Unavailable, ApiError."""
-    return tuple(_node(key, value) for key, value in sorted(etcd.below(_PREFIX).items()))
+    return tuple(_node(value) for _, value in sorted(etcd.below(_PREFIX).items()))
 
 
 class PumpClient:
@@ -93,9 +92,11 @@ _NODE = msgspec.json.Decoder(_Node)
 _TOLD = msgspec.json.Decoder(_Told)
 
 
-def _node(key: str, value: bytes) -> LivePumpNode:
+def _node(value: bytes) -> LivePumpNode:
     try:
         found = _NODE.decode(value)
     except UNREADABLE as error:
-        raise MalformedAnswer("GET", shortened(key), _DONE, reason=f"malformed Pump node: {error}") from error
+        # the error does not name the key: the server may choose any text that begins with the prefix
+        reason = f"a Pump node {misread(value, error)}"
+        raise MalformedAnswer("GET", _PREFIX, _DONE, reason=reason) from error
     return LivePumpNode(found.node_id, found.host, found.state, maker=_LIVE_READ)

@@ -1,5 +1,6 @@
 """The topology that TiDB Dashboard reads from PD's etcd: TiDB servers and monitors (dataplane-apis.md 4)."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -9,6 +10,8 @@ from dataplane.etcd import EtcdClient
 _ROOT = "/topology"
 _SERVERS = f"{_ROOT}/tidb/"
 _INFO, _TTL = "/info", "/ttl"
+_OF_SERVER = re.compile(rf"{_SERVERS}([\w.:\[\]-]{{1,300}}){_INFO}")
+"""The key of a server's description. PD may announce any other key."""
 _LEASE = 600
 """Seconds for which a monitor's address stays registered after the last write, as in v1.6."""
 
@@ -16,8 +19,8 @@ _LEASE = 600
 def left_behind(etcd: EtcdClient) -> Sequence[str]:
     """The servers (`host:port`) that ended without deregistering. Raises Unavailable, ApiError; NotFound as `below`."""
     keys = etcd.below(_SERVERS)
-    infos = (key.removesuffix(_INFO) for key in keys if key.endswith(_INFO))
-    return [each.removeprefix(_SERVERS) for each in infos if f"{each}{_TTL}" not in keys]
+    servers = (found[1] for key in keys if (found := _OF_SERVER.fullmatch(key)))
+    return [each for each in servers if f"{_SERVERS}{each}{_TTL}" not in keys]
 
 
 def forget(etcd: EtcdClient, server: str) -> None:

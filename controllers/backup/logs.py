@@ -4,6 +4,7 @@ Each sync reads the task in the cluster, if it is time to, and then starts the J
 an existing or ended Job of the Backup, whichever process created it.
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +30,7 @@ from member.backups import jobs, pods
 from member.backups.naming import FINALIZER, log_job_name
 from member.outcome import Done, NotDone, Outcome, Waiting, in_time_for
 from member.polling import time_left
+from ports.foreign_text import shortened
 
 _ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
 _LOOK_AGAIN = 30.0
@@ -238,11 +240,11 @@ def _await_others(ctx: JobOwner[Backup], kernel: Kernel, br: BRConfig) -> Waitin
         if owner
         else (
             "which no Backup here owns: its Backup is gone, or it was begun by hand; stop it with "
-            f"`br log stop --task-name={other}`"
+            f"`br log stop --task-name={shlex.quote(shortened(other))}`"
         )
     )
     where = f"TidbCluster {br.cluster_namespace}/{br.cluster}"
-    message = f"waiting for {where} to be free: it runs the log backup {other}, {whose}"
+    message = f"waiting for {where} to be free: it runs the log backup {shortened(other)}, {whose}"
     return Waiting("OtherLogBackup", message, _LOOK_AGAIN)
 
 

@@ -13,6 +13,7 @@ from controllers.job_owners.status import COMPLETE, FAILED, INVALID, RETRY_FAILE
 from kube.objects import Json
 from member.outcome import NotDone
 from member.polling import time_left
+from ports.foreign_text import printable
 
 ENDED = (COMPLETE, FAILED)
 
@@ -34,7 +35,7 @@ def with_state(
     """The status with a state (`controllers.job_owners.job_owner.Merge`); an invalid spec is Failed, as in v1.6."""
     if not is_true:
         return status
-    said = {"state": FAILED if kind == INVALID else kind, "message": message or reason}
+    said = {"state": FAILED if kind == INVALID else kind, "message": printable(message or reason, lines=True)}
     return {key: value for key, value in (status | said).items() if value != ""}
 
 
@@ -42,7 +43,7 @@ def with_wait(status: Json, wait: NotDone | None, _now: datetime) -> Json:
     """The status with the message of the wait, which the next state replaces."""
     if wait is None or status.get("state") in ENDED:
         return status
-    return status | {"message": wait.message}
+    return status | {"message": printable(wait.message, lines=True)}
 
 
 def with_retry(status: Json, now: datetime, why: str) -> Json:

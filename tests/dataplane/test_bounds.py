@@ -51,6 +51,10 @@ _HOSTILE: dict[str, tuple[Callable[[], object], str]] = {
     "id-of-65-bits": (lambda: pd(store(id=2**64)).stores(), r"`id` does not fit into 64 bits"),
     "id-below-zero": (lambda: pd(store(id=-1)).stores(), r"\$\.stores\[0\]\.store\.id"),
     "number-of-5000-digits": (lambda: pd(b'{"id": ' + b"9" * 5000 + b"}").cluster_id(), r"out of range - at `\$\.id`"),
+    "address-with-an-escape": (
+        lambda: pd(store(address="a\x1b[2J")).stores(),
+        r"malformed answer: Expected a text without control characters - at `\$\.stores\[0\]\.store\.address`$",
+    ),
     "leaders-below-zero": (
         lambda: pd({"stores": [{"store": {"id": 1}, "status": {"leader_count": -5}}]}).stores(),
         r"leader_count",

@@ -25,8 +25,7 @@ def test_reads_a_task_through_its_life() -> None:
     assert LogTask(exists=True, checkpoint=TSO + 5, paused="manual") == read_log_task(world.client, "demo")
     task.resume()
     task.fail("out of space", store=4)
-    why = "(store 4): out of space"
-    assert LogTask(True, TSO + 5, f"Paused by error{why}", why) == read_log_task(world.client, "demo")
+    assert LogTask(True, TSO + 5, "Paused by error(store 4): out of space") == read_log_task(world.client, "demo")
     task.stop()
     assert LogTask(exists=False) == read_log_task(world.client, "demo")
     assert {} == world.etcd.keys
@@ -72,6 +71,7 @@ PROTOBUF = "application/x-protobuf;messagetype=brpb.StreamBackupError"
         (said("MANUAL", "text/plain", b"x"), "manual"),
         (said("ERROR", "text/plain", b"disk is full"), "disk is full"),
         (said("ERROR", PROTOBUF, b"\x1a\x03bad\x20\x07"), "Paused by error(store 7): bad"),
+        (said("ERROR", "text/plain", b"\x1b[2J" + b"x" * 1000), f"\N{REPLACEMENT CHARACTER}[2J{'x' * 195}…"),
         (said("ERROR", PROTOBUF, b"\xff\xff"), "error"),
         (said("ERROR", "image/png", b"x"), "error"),
         (b'{"severity": "ERROR", "payload": "%"}', "error"),

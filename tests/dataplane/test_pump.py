@@ -21,8 +21,11 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
+_PUMPS = "/tidb-binlog/v1/pumps/"
+
+
 def found(*values: str) -> str:
-    kvs = [{"key": encoded(f"/tidb-binlog/v1/pumps/{number}"), "value": encoded(v)} for number, v in enumerate(values)]
+    kvs = [{"key": encoded(f"{_PUMPS}{number}"), "value": encoded(v)} for number, v in enumerate(values)]
     return json.dumps({"header": {"cluster_id": "1"}, "kvs": kvs} if kvs else {"header": {}})
 
 
@@ -68,6 +71,13 @@ def test_nodes_keep_id_host_and_state() -> None:
 def test_a_malformed_node_is_an_error(value: str) -> None:
     with pytest.raises(MalformedAnswer):
         read_pump_nodes(etcd((200, found(value)))[0])
+
+
+@pytest.mark.rule("dataplane-apis-10")
+def test_an_error_does_not_quote_the_key_of_a_node() -> None:
+    with pytest.raises(MalformedAnswer, match="pumps/: a Pump node answered with 7 bytes that are not JSON") as raised:
+        read_pump_nodes(etcd((200, found("no json").replace(encoded(f"{_PUMPS}0"), encoded(f"{_PUMPS}SECRET"))))[0])
+    assert "SECRET" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

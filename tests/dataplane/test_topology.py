@@ -33,6 +33,12 @@ def test_finds_servers_whose_ttl_has_expired(world: EtcdWorld) -> None:
     assert [b"/topology/tidb/b:4000/info", b"/topology/tidb/b:4000/ttl"] == sorted(world.etcd.keys)
 
 
+@pytest.mark.parametrize("name", ["a:4000/\x1b[2J", "a:4000/b", "a" * 1000, ""])
+def test_ignores_keys_that_are_not_of_a_server(world: EtcdWorld, name: str) -> None:
+    world.etcd.put(f"/topology/tidb/{name}/info".encode(), b"{}")
+    assert [] == topology.left_behind(world.client)
+
+
 @pytest.mark.rule("dataplane-apis-4")
 def test_addresses_expire_ten_minutes_after_registration(world: EtcdWorld, clock: FakeClock) -> None:
     topology.tell(world.client, ADDRESSES)
