@@ -74,7 +74,7 @@ _PAUSE = msgspec.json.Decoder(_Pause)
 
 
 def pause_reason(value: bytes) -> str:
-    """The pause reason of a task: `manual`, at most 200 printable characters of TiKV's error, or `error` or `unknown` if
+    """The pause reason of a task: `manual`, or the first 200 printable characters of an error; `error` or `unknown` if
     it cannot be read.
     """
     if not value:

@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from apis.shared import PDMember
 from apis.tidbcluster import TidbCluster
-from dataplane.addresses import Stranger
+from dataplane.addresses import Stranger, shown_url
 from dataplane.errors import AddressNotUnderstood
 from dataplane.pd import Health, Member, Store
 from member.naming import address_book, member_name
 from member.outcome import Failed, Outcome
+from ports.foreign_text import shortened
 
 M = TypeVar("M", Member, Health, PDMember)
 S = TypeVar("S", bound=Store)
@@ -48,7 +49,7 @@ def require_understood_members(tc: TidbCluster, members: Iterable[Member | Healt
     """Raise AddressNotUnderstood for a member that may belong to this cluster, and for two members of one pod."""
     seen: dict[int, str] = {}
     for member in members:
-        owner, known_as = member_owner(tc, member), f"member {member.name or '(unnamed)'} at {', '.join(_urls(member))}"
+        owner, known_as = member_owner(tc, member), _known_as(member)
         if owner is Stranger.UNCLEAR:
             raise AddressNotUnderstood(f"PD reports {known_as}, {_LOOKS_OWN}")
         if isinstance(owner, Stranger):
@@ -58,12 +59,18 @@ def require_understood_members(tc: TidbCluster, members: Iterable[Member | Healt
         seen[owner] = known_as
 
 
+def _known_as(member: Member | Health) -> str:
+    """The name and the addresses of a member, for a message: PD chooses them, so they are bounded."""
+    return f"member {shortened(member.name) or '(unnamed)'} at {shortened(', '.join(map(shown_url, _urls(member))))}"
+
+
 def require_understood_stores(tc: TidbCluster, component: str, stores: Iterable[Store]) -> None:
     """Raise AddressNotUnderstood for a store that may belong to this cluster; several may have one pod's address."""
     book = address_book(tc)
     for store in _of(component, stores):
         if book.owner_of(component, store.address) is Stranger.UNCLEAR:
-            raise AddressNotUnderstood(f"PD reports store {store.id} at {store.address or 'no address'}, {_LOOKS_OWN}")
+            address = shortened(store.address) or "no address"
+            raise AddressNotUnderstood(f"PD reports store {store.id} at {address}, {_LOOKS_OWN}")
 
 
 def not_understood(observations: Mapping[str, Outcome]) -> Failed | None:

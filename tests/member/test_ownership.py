@@ -61,3 +61,14 @@ def test_stores_of_tiflash_are_no_ones_of_tikv() -> None:
 def test_a_store_whose_address_pd_left_out_may_be_any() -> None:
     with pytest.raises(AddressNotUnderstood, match="store 4 at no address"):
         require_understood_stores(cluster(), "tikv", [store("")])
+
+
+def test_an_error_shows_no_path_of_an_address_and_bounds_texts() -> None:
+    of_two_pods = [f"http://{HOST.format(ordinal)}:2379/SECRET" for ordinal in (1, 2)]
+    with pytest.raises(AddressNotUnderstood, match="PD reports member xxx") as raised:
+        require_understood_members(cluster(), [member("x" * 500, *of_two_pods)])
+    assert "SECRET" not in str(raised.value)
+    assert len(str(raised.value)) < 600
+    with pytest.raises(AddressNotUnderstood, match="PD reports store 4 at demo-tikv-1") as raised:
+        require_understood_stores(cluster(), "tikv", [store(f"demo-tikv-1,{'x' * 400}")])
+    assert len(str(raised.value)) < 400

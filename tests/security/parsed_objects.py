@@ -50,6 +50,9 @@ class Parser:
         return self._text(tree) if isinstance(tree, str) else tree
 
     def _entry(self, key: str, value: object) -> Any:  # noqa: PLR0911  (one line per language)
+        if key == "env" and isinstance(value, list):
+            # variables are in the order of their names, which may be the text
+            return {self._text(each["name"]): self.parsed(each) for each in value}
         if not isinstance(value, str):
             return self.parsed(value)
         if value.startswith(("#!/bin/sh", "#!/bin/bash")):
