@@ -35,7 +35,7 @@ def write_for_us_alone(path: Path, content: str) -> None:
         file.write(content)
 
 
-def tell_sidecars(marker: Path = TERMINATED) -> None:
+def notify_sidecars(marker: Path = TERMINATED) -> None:
     """Let sidecars of a service mesh end, which wait for this file if the pod has a place for it."""
     if marker.parent.is_dir():
         marker.touch()

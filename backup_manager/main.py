@@ -13,7 +13,7 @@ from structlog.typing import EventDict
 from backup_manager.child_process import SystemLauncher
 from backup_manager.commands import job
 from backup_manager.database import MySqlDatabase
-from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.environment import notify_sidecars, prepared
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
 from backup_manager.jobs import job_for
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     try:
         return exit_code(lambda: _run(argv, environ, clock), environ, _tell)
     finally:
-        tell_sidecars()
+        notify_sidecars()
 
 
 def _execute(argv: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -75,8 +75,8 @@ def _execute(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     return _NO_PROGRAM
 
 
-def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callable[[str], None]) -> int:
-    """Run the work and return the exit code. `tell` receives the reason of a failure without the secrets in
+def exit_code(work: Callable[[], None], environ: Mapping[str, str], report: Callable[[str], None]) -> int:
+    """Run the work and return the exit code. `report` receives the reason of a failure without the secrets in
     `environ`.
     """
     try:
@@ -85,7 +85,7 @@ def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callab
         _log.warning("ended by a signal; what is not done is left to another pod")
         return _INTERRUPTED
     except (MissingFlags, *_ENDS) as error:
-        tell(f"{PROGRAM}: {Secrets(environ).cut_from(str(error))}")
+        report(f"{PROGRAM}: {Secrets(environ).cut_from(str(error))}")
         return 1
     return 0
 

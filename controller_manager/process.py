@@ -70,11 +70,11 @@ def run_process(name: str, kubeconfig: str, environ: Mapping[str, str], clock: C
         with stopping_on_signals(stop := Stop()):
             return manager.run(stop)
     except (ConfigError, ListenError) as error:
-        _say_the_last_word(name, str(error))
+        _report_failed_start(name, str(error))
         return 1
 
 
-def _say_the_last_word(name: str, problem: str) -> None:
+def _report_failed_start(name: str, problem: str) -> None:
     """Report why the process cannot start: as a sentence on a terminal, and as a log line."""
     if sys.stderr.isatty():
         # printed beside the log, which has its own redaction

@@ -77,7 +77,7 @@ def cluster_kind(
         noted=_noted,
         slow=lambda ctx: ctx.deps.dataplane.slow,
         update_times=True,
-        tell=status_log.tell,
+        log_news=status_log.log_news,
         hold=hold,
         last_written=last_written,
         status_fields=STATUS_FIELDS,

@@ -10,13 +10,15 @@ from kube.resources import JOBS, PODS, Resource
 from member.outcome import Waiting
 from member.polling import seconds_since
 
-JOB_GOING = 2.0
+JOB_TERMINATING = 2.0
 """Seconds until the operator checks a Job again that is being deleted."""
 
 
-def job_going(name: str) -> Waiting:
+def job_terminating(name: str) -> Waiting:
     """The wait for the end of a Job that is being deleted, and of its pods."""
-    return Waiting("JobTerminating", f"waiting for Job {name}, which is being deleted, and its pods to end", JOB_GOING)
+    return Waiting(
+        "JobTerminating", f"waiting for Job {name}, which is being deleted, and its pods to end", JOB_TERMINATING
+    )
 
 
 _PATIENCE = 60.0

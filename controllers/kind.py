@@ -62,7 +62,7 @@ class Kind(Generic[M, C, D, R]):
       other conditions in the stored status; with None, the stored ones stay.
     - `update_times`: True if conditions have a `lastUpdateTime`.
     - `slow`: returns the servers of the object that did not answer in time.
-    - `tell`: logs what is new in a status after a write; takes the old status and the new one.
+    - `log_news`: logs what is new in a status after a write; takes the old status and the new one.
     - `hold`: marks a context while the spec is invalid. The context has the last valid spec or, if none is known, the
       invalid one; the last argument, `remakes`, is True if missing objects are recreated. Without `hold`, the operator
       only reports the invalid spec.
@@ -87,7 +87,7 @@ class Kind(Generic[M, C, D, R]):
     others_conditions: Callable[[C], Sequence[Json] | None] = lambda _ctx: None
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
     update_times: bool = False
-    tell: Callable[[Json, Json], None] = lambda _old, _new: None
+    log_news: Callable[[Json, Json], None] = lambda _old, _new: None
     hold: Callable[[C, Object, Refused, bool], None] | None = None
     last_written: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
     finalize: Callable[[Object, D], None] | None = None

@@ -251,22 +251,22 @@ class Reconciler(Generic[M, C, D, R]):
             return pause
         written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
         if written is not None:
-            self._tell_wait(written, old, new)
-            self._kind.tell(old, new)
+            self._emit_wait(written, old, new)
+            self._kind.log_news(old, new)
             memory.own_write.remember(written, is_news=tells_reconciles(old, new, self._kind.status_fields))
             memory.status_writes.wrote()
             memory.status_pacing.wrote(old, new)
         return 0.0
 
-    def _tell_wait(self, written: Object, old: Json, new: Json) -> None:
+    def _emit_wait(self, written: Object, old: Json, new: Json) -> None:
         """Record an event about the wait if the stored status has no conditions, as with v1.6's definitions."""
-        before, now = (_wait_told_by(each.get("conditions") or ()) for each in (old, new))
-        is_told = "conditions" in (written.decode().get("status") or {})
-        if now and not is_told and before.get("message") != now["message"]:
+        before, now = (_wait_of(each.get("conditions") or ()) for each in (old, new))
+        has_conditions = "conditions" in (written.decode().get("status") or {})
+        if now and not has_conditions and before.get("message") != now["message"]:
             self._runtime.recorder.event(written, NORMAL, now["reason"], now["message"])
 
 
-def _wait_told_by(conditions: Sequence[Json]) -> Json:
+def _wait_of(conditions: Sequence[Json]) -> Json:
     """The condition Progressing while it is True; else empty."""
     said = condition_of(conditions, PROGRESSING)
     return said if said.get("status") == "True" else {}

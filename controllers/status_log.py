@@ -10,7 +10,7 @@ from kube.objects import Json, condition_of
 _log = structlog.get_logger(__name__)
 
 
-def tell(old: Json, new: Json) -> None:
+def log_news(old: Json, new: Json) -> None:
     """Log each failover that begins or ends, and a change of Ready."""
     before, now = dict(_failures(old)), dict(_failures(new))
     for (component, key), pod in now.items():

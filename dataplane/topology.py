@@ -28,7 +28,7 @@ def forget(etcd: EtcdClient, server: str) -> None:
     etcd.delete(f"{_SERVERS}{server}{_INFO}")
 
 
-def tell(etcd: EtcdClient, addresses: Mapping[str, tuple[str, int]]) -> None:
+def publish(etcd: EtcdClient, addresses: Mapping[str, tuple[str, int]]) -> None:
     """Register host and port of `prometheus` and `grafana` if no address is registered, or its lease expires soon.
 
     Another monitor's address stays as long as that monitor renews it; in v1.6 two monitors overwrite each other for

@@ -406,9 +406,9 @@ class LeaderElector:
             return
         leader = self._reported_leader = self._observed.holder
         _log.info("new leader", lease=self._name, leader=leader)
-        _in_a_thread(lambda: self._tell_leader(leader))
+        _in_a_thread(lambda: self._notify_of_leader(leader))
 
-    def _tell_leader(self, leader: str) -> None:
+    def _notify_of_leader(self, leader: str) -> None:
         try:
             self._callbacks.on_new_leader(leader)
         except ANY_FAILURE:

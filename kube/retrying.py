@@ -124,14 +124,14 @@ class RetryingTransport:
                 named = _naming(error, earlier)
                 if not _may_repeat(request, error) or attempt + 1 == _ATTEMPTS or self._pause(_RETRY_PAUSE):
                     raise named from error
-                self._tell_retry(request, cause=str(error))
+                self._log_retry(request, cause=str(error))
                 earlier = earlier or error
                 continue
             self._observe(request, answer.status, attempt, len(answer.body) + answer.streamed)
             delay = _retry_after(answer.status, answer.headers)
             if delay is None or attempt + 1 == _ATTEMPTS or self._pause(delay):
                 return answer
-            self._tell_retry(request, status=answer.status)
+            self._log_retry(request, status=answer.status)
         raise AssertionError("the last attempt returns or raises")
 
     def _take_token(self, request: Request) -> None:
@@ -142,7 +142,7 @@ class RetryingTransport:
         if self._backoff and (wait := self._backoff.remaining()) and self._pause(wait) and self._stop.is_set():
             raise TransportClosed(request.method, request.url, "stopping")
 
-    def _tell_retry(self, request: Request, **why: object) -> None:
+    def _log_retry(self, request: Request, **why: object) -> None:
         self._failures.failed("sending a request again", level=INFO, method=request.method, path=request.url, **why)
 
     def _pause(self, seconds: float) -> bool:

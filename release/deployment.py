@@ -27,7 +27,7 @@ def build(source: Source) -> Iterator[str]:
     """Build each image for this machine; yield a line about each."""
     program = builder()
     if program is None:
-        yield f"image: no builder ({', '.join(_BUILDERS)}): not built"
+        yield f"images: not built, because none of {', '.join(_BUILDERS)} works on this machine"
         return
     version = semver(source.version)
     for name, stage in TARGETS.items():

@@ -225,6 +225,6 @@ def _own_components(path: str) -> set[str]:
     return {made["metadata"]["labels"][COMPONENT] for made in made_of(pair.before)}
 
 
-def told() -> Mapping[str, Row]:
+def rows() -> Mapping[str, Row]:
     """The rows of all fields."""
     return {path: row(path) for path in fields()}

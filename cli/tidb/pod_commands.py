@@ -31,7 +31,7 @@ def command(client: Client, pod: ClusterPod, key: str, value: str) -> bool:
     return True
 
 
-def has_come_back(before: ClusterPod, now: Object | None) -> bool:
+def has_returned(before: ClusterPod, now: Object | None) -> bool:
     """True if a new pod with this name is Ready."""
     if now is None or now.metadata.uid == before.object.metadata.uid or now.metadata.deletion_timestamp:
         return False

@@ -14,7 +14,7 @@ from cli.failures import Failure
 from cli.progress import Row
 from cli.tidb.clusters import Found, find_cluster
 from cli.tidb.command import Command
-from cli.tidb.pod_commands import command, has_come_back, last_word, news_of, restart_command
+from cli.tidb.pod_commands import command, has_returned, last_word, news_of, restart_command
 from cli.tidb.pods import ClusterPod, list_pods
 from cli.tidb.session import Session
 from cli.tidb.status.reporting import summary
@@ -109,7 +109,7 @@ def _restart_pod(session: Session, found: Found, pod: ClusterPod, given: argpars
 def _look_at(session: Session, found: Found, pod: ClusterPod, known: tuple[str, str]) -> Sight:
     """The state of a pod's restart, with the operator's events meanwhile. Raises ApiError, TransportError."""
     now = session.client.find(PODS, pod.name, pod.object.metadata.namespace)
-    is_done = has_come_back(pod, now)
+    is_done = has_returned(pod, now)
     state = "restarted" if is_done else news_of(session.client, found, pod.name, known)
     return Sight([Row(pod.component, int(is_done), 1, state)], is_done)
 

@@ -13,7 +13,7 @@ from apis.backups import Backup
 from controllers.backup import stopping
 from controllers.backup.kernel import Kernel
 from controllers.backup.sharing import user_of
-from controllers.job_deletion import job_going
+from controllers.job_deletion import job_terminating
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import job_of_others, make
@@ -107,7 +107,7 @@ def _retains(ctx: JobOwner[Backup]) -> bool:
 def _await_end(ctx: JobOwner[Backup], names: list[str]) -> Waiting | None:
     """Delete the Jobs of the Backup that still write; return the wait for them, None when all have ended."""
     running = [name for name in names if not _has_ended(ctx, name)]
-    return job_going(", ".join(running)) if running else None
+    return job_terminating(", ".join(running)) if running else None
 
 
 def _has_ended(ctx: JobOwner[Backup], name: str) -> bool:
@@ -122,7 +122,7 @@ def _has_ended(ctx: JobOwner[Backup], name: str) -> bool:
 def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
     """Follow the cleaning Job. A failed one is deleted after a pause, and another one follows."""
     if job.metadata.deletion_timestamp:
-        return job_going(job.metadata.name)
+        return job_terminating(job.metadata.name)
     if not ctx.controls(job):
         message = f"{job_of_others('Backup', job)}, and the files are removed"
         ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
@@ -131,7 +131,7 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
     if pods.finished(body) == "Complete":
         return _ended_without_a_word(ctx, body)
     if pods.finished(body) != "Failed":
-        return await_start(ctx, job.metadata.name, status.CLEAN, is_made_again=True)
+        return await_start(ctx, job.metadata.name, status.CLEAN, is_recreated=True)
     failed = pods.condition_of_job(body, "Failed")
     if not _is_explained(ctx):
         message = f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; look at its pods' logs"
@@ -139,7 +139,7 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
     if rest := time_left(str(failed.get("lastTransitionTime") or ""), _PAUSE, ctx.now):
         return Waiting("RetryPending", f"Job {job.key} has failed; the next one follows in a while", rest)
     ctx.delete_job(job.metadata.name)
-    return job_going(job.metadata.name)
+    return job_terminating(job.metadata.name)
 
 
 def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | None:
@@ -150,7 +150,7 @@ def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | None:
     message = f"Job {name} has ended without saying that the files are gone; it is made again"
     ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
     ctx.delete_job(name)
-    return job_going(name)
+    return job_terminating(name)
 
 
 def _is_explained(ctx: JobOwner[Backup]) -> bool:

@@ -38,8 +38,8 @@ def finding(spec: BackupSpec, status: Json, name: str, task: LogTask) -> Finding
     if command == PAUSE:
         return None if state == _PAUSED else _synced(RESUME, state)
     if state == _RUNNING:
-        is_told = status.get("phase") == RUNNING
-        return None if is_told else Finding(LogCondition(START, RUNNING, _REASON, _message(state)), is_certain=True)
+        is_reported = status.get("phase") == RUNNING
+        return None if is_reported else Finding(LogCondition(START, RUNNING, _REASON, _message(state)), is_certain=True)
     if task.paused != MANUAL:
         message = f"TiKV has paused the log backup: {task.paused}; remove the cause, then run `br log resume`"
         return Finding(LogCondition(START, RETRY_FAILED, "LogBackupErrorPaused", message), is_certain=True)

@@ -19,7 +19,7 @@ from apis.validation.backups import validate_backup
 from controllers.backup import kernel_sync
 from controllers.backup.kernel import AGAIN, Kernel
 from controllers.backup.sharing import log_backup_named, reader_of
-from controllers.job_deletion import job_going
+from controllers.job_deletion import job_terminating
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, refuse, schedule, serving_cluster
@@ -178,14 +178,14 @@ def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcome | No
     if job.metadata.deletion_timestamp or (entry["phase"] == status.FAILED and said != _CRASHED):
         return None
     if not ended:
-        return await_start(ctx, name, command=entry["command"], is_made_again=True)
+        return await_start(ctx, name, command=entry["command"], is_recreated=True)
     condition = pods.condition_of_job(body, ended)
     since = str(condition.get("lastTransitionTime") or "")
     if entry["phase"] == status.FAILED:
         if rest := time_left(since, _PAUSE, ctx.now):
             return Waiting("RetryPending", f"Job {name} has failed; the next one follows in a while", rest)
         ctx.delete_job(name)
-        return job_going(name)
+        return job_terminating(name)
     if ended == status.COMPLETE and (wait := ctx.await_result(body)):
         return wait
     why = condition.get("reason") if ended == status.FAILED else "its pod has not said how it ended"
@@ -200,7 +200,7 @@ def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None
     if there is not None and ctx.controls(there):
         if pods.finished(there.decode()):
             ctx.delete_job(name)
-            return job_going(name)
+            return job_terminating(name)
         if not _does(there, jobs.log_arguments(ctx.model, command)):
             return None  # it truncates until another moment; its end causes an event
     assert br is not None

@@ -7,7 +7,7 @@ from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_backup
 from controllers.backup import retry
 from controllers.backup.sharing import user_of
-from controllers.job_deletion import JOB_GOING, job_going
+from controllers.job_deletion import JOB_TERMINATING, job_terminating
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import (
@@ -74,13 +74,13 @@ def _failed(ctx: JobOwner[Backup], job: Json | None) -> Outcome | None:
         live = ctx.live_job(job["metadata"]["name"])
         if live is None or live.metadata.uid != job["metadata"]["uid"]:
             message = f"waiting for the cache to show that Job {job['metadata']['name']} has been replaced"
-            return Waiting("CacheOutdated", message, JOB_GOING)
+            return Waiting("CacheOutdated", message, JOB_TERMINATING)
         ctx.write(retry.with_record(now, job, policy, ctx.now))
         now = ctx.status
     decision = retry.decided(now, policy, ctx.now)
     if isinstance(decision, Waiting):
         return decision
-    ctx.tell(now, decision)
+    ctx.report_trouble(now, decision)
     ctx.write(decision)
     return _try_again(ctx) if retry.is_retrying(decision) else None
 
@@ -89,7 +89,7 @@ def _try_again(ctx: JobOwner[Backup]) -> Outcome | None:
     """Delete the failed Job and its pods, and then create the next one."""
     if not retry.has_gone(ctx.status):
         if not ctx.delete_job(backup_job_name(ctx.name)):
-            return job_going(backup_job_name(ctx.name))
+            return job_terminating(backup_job_name(ctx.name))
         ctx.write(retry.with_restart(ctx.status, ctx.now))
     return _make(ctx)
 
@@ -106,7 +106,7 @@ def _make(ctx: JobOwner[Backup]) -> Outcome | None:
         refuse(ctx, problems)
         return None
     no_longer_invalid(ctx)
-    if tc is not None and (user := _who_needs_what_goes(ctx, tc)):
+    if tc is not None and (user := _user_of_removed_files(ctx, tc)):
         message = (
             f"BR before v6.5.1 begins anew by removing all that is below {ctx.status['backupPath']}, and {user} needs "
             "some of it; make another Backup, with a prefix of its own"
@@ -123,7 +123,7 @@ def _protect(ctx: JobOwner[Backup]) -> None:
         ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
 
 
-def _who_needs_what_goes(ctx: JobOwner[Backup], tc: TidbCluster) -> str:
+def _user_of_removed_files(ctx: JobOwner[Backup], tc: TidbCluster) -> str:
     """A user of files that the next pod removes before BR starts again; empty if there is none, or it removes nothing.
 
     The first pod found the directory empty, but other Backups may have written there since.

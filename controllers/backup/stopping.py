@@ -16,7 +16,7 @@ from apis.backups import Backup
 from apis.log_backups import COMMANDS, STOP, STOPPED
 from controllers.backup.kernel import Kernel
 from controllers.backup.sharing import has_namesake
-from controllers.job_deletion import JOB_GOING, job_going
+from controllers.job_deletion import JOB_TERMINATING, job_terminating
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, job_of_others, make
@@ -60,7 +60,7 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     if not isinstance(found, Object):
         return found
     if there is not None and ctx.controls(there) and (ended != "Failed" or there.metadata.deletion_timestamp):
-        return await_start(ctx, there.metadata.name, is_made_again=True) or _stopping(ctx, _LOOK_AGAIN)
+        return await_start(ctx, there.metadata.name, is_recreated=True) or _stopping(ctx, _LOOK_AGAIN)
     if _is_unknown(ctx, kernel.ask(found, ctx.name)):
         return None
     if there is None:
@@ -136,7 +136,7 @@ def _make(ctx: JobOwner[Backup]) -> NotDone:
         return lacking
     scheduled = backup_conditions.with_condition(ctx.status, status.SCHEDULED, ctx.now, command=STOP)
     ctx.write(scheduled)
-    return _stopping(ctx, JOB_GOING)
+    return _stopping(ctx, JOB_TERMINATING)
 
 
 def _again(ctx: JobOwner[Backup], job: Object) -> NotDone:
@@ -153,4 +153,4 @@ def _again(ctx: JobOwner[Backup], job: Object) -> NotDone:
     if rest := time_left(str(failed.get("lastTransitionTime") or ""), _PAUSE, ctx.now):
         return Waiting(_REASON, message, min(rest, _LOOK_AGAIN))
     ctx.delete_job(job.metadata.name)
-    return job_going(job.metadata.name)
+    return job_terminating(job.metadata.name)

@@ -24,7 +24,7 @@ LOG_BACKUP_RUNS = "LogBackupRuns"
 LAST_BACKUP_RUNS, GROUP_RUNS = "LastBackupRuns", "GroupRuns"
 """Reasons of Active while a due backup waits for another one."""
 
-_TOLD_OTHERWISE = (INVALID, "Paused", "CreateFailed")
+_WITHOUT_EVENT = (INVALID, "Paused", "CreateFailed")
 """Reasons of Active without an event: Valid has one, the user requested the pause, or the creation recorded one."""
 
 
@@ -55,7 +55,7 @@ def news(status: Json, said: Mapping[str, ConditionValue]) -> Iterator[tuple[str
     for kind in (VALID, ACTIVE):
         holds, reason, message = said.get(kind, (True, "", ""))
         told = condition_of(status.get("conditions") or (), kind).get("message")
-        if not holds and message != told and (kind == VALID or reason not in _TOLD_OTHERWISE):
+        if not holds and message != told and (kind == VALID or reason not in _WITHOUT_EVENT):
             yield kind, reason, message
 
 

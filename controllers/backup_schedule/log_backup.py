@@ -45,7 +45,7 @@ def sync(schedule: Scheduling) -> Answer | None:
     # only a live read proves that there is none
     there = known or ctx.runtime.client.find(BACKUPS, scheduled_log_name(ctx.name), ctx.namespace)
     if there is None:
-        _tell_if_lost(schedule)
+        _report_if_lost(schedule)
         try:
             begins = log_begins(ctx.model, ctx.now, schedule.others())
             there = schedule.create(BACKUPS, scheduled_log(ctx.model, template, begins))
@@ -96,7 +96,7 @@ def checkpoint(schedule: Scheduling, backup: Backup) -> int:
     return found if found and start and time_of(found) >= start else 0
 
 
-def _tell_if_lost(schedule: Scheduling) -> None:
+def _report_if_lost(schedule: Scheduling) -> None:
     """Warn if the log backup was deleted. In v1.6 that also stops the snapshots."""
     name = schedule.ctx.status.get("logBackup")
     if not name:

@@ -22,7 +22,7 @@ class Made:
 
     - `owner`: the UID of its controller.
     - `is_volume`: True if v1.6 made it from volume snapshots.
-    - `is_going`: True if it is being deleted.
+    - `is_being_deleted`: True if it is being deleted.
     - `end`: its result, empty while it runs; `why`: the message about it.
     - `at_end`: True if none of its Jobs still writes.
     - `is_doubtful`: True if a check of its files has found missing or different ones.
@@ -37,7 +37,7 @@ class Made:
     created: datetime
     is_log: bool
     is_volume: bool
-    is_going: bool
+    is_being_deleted: bool
     end: str
     why: str
     at_end: bool
@@ -50,7 +50,7 @@ class Made:
     @property
     def is_complete(self) -> bool:
         """True if BR has reported it Complete and it is not being deleted."""
-        return self.end == status.COMPLETE and not self.is_going
+        return self.end == status.COMPLETE and not self.is_being_deleted
 
     @property
     def is_good(self) -> bool:
@@ -72,7 +72,7 @@ def made_of(backup: Object) -> Made:
         created=parse_time(meta.creation_timestamp or "") or _NEVER,
         is_log=spec.get("backupMode") == "log",
         is_volume=spec.get("backupMode") == "volume-snapshot",
-        is_going=meta.deletion_timestamp is not None,
+        is_being_deleted=meta.deletion_timestamp is not None,
         end=end,
         why=str(condition_of(conditions, end).get("message") or ""),
         at_end=bool(end) or any(condition_of(conditions, kind) for kind in _AT_AN_END),

@@ -72,7 +72,7 @@ def _base(good: Sequence[Made], log: Log | None) -> Made | None:
 def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made], list[Made]]:
     """The good backups sorted by the time of their data, the doubtful and the failed ones by their creation."""
     snapshots = sorted(
-        (each for each in backups if not (each.is_log or each.is_volume or each.is_going)),
+        (each for each in backups if not (each.is_log or each.is_volume or each.is_being_deleted)),
         key=lambda each: each.created,
     )
     good = sorted((_dated(each) for each in snapshots if each.is_good), key=lambda each: each.ts)

@@ -13,7 +13,7 @@ from apis.problem import Problem
 from apis.validation.backups import validate_compact
 from controllers.backup.chains import bounds, decisive, logs_at, shown, until_reached
 from controllers.compact_backup import status
-from controllers.job_deletion import JOB_GOING, job_going
+from controllers.job_deletion import JOB_TERMINATING, job_terminating
 from controllers.job_owners.files import BEING_REMOVED, being_removed, everything, readable
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, job_of_others, with_lacking_access
@@ -77,7 +77,7 @@ def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
 def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
     """Follow the Job. Its pods report the progress, unless they all failed or none has started."""
     if job.metadata.deletion_timestamp:
-        return job_going(ctx.name)
+        return job_terminating(ctx.name)
     if not ctx.controls(job):
         return _tried(ctx, f"{job_of_others('CompactBackup', job)}, or rename the CompactBackup")
     body = job.decode()
@@ -102,7 +102,7 @@ def _make(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Outcome | 
         ctx.create(JOBS, job)
     except AlreadyExists:
         message = f"waiting for the cache to show Job {ctx.name}, which exists already"
-        return Waiting("CacheOutdated", message, JOB_GOING)
+        return Waiting("CacheOutdated", message, JOB_TERMINATING)
     except BadJob as error:
         return _tried(ctx, f"{error.reason}: {error}")
     except ApiError as error:
@@ -119,7 +119,7 @@ def _tried(ctx: JobOwner[CompactBackup], why: str) -> Outcome | None:
         return Waiting("RetryPending", why, rest)
     ctx.warn(RETRY_FAILED, "CreateCompactJobFailed", why)
     ctx.write(status.with_retry(ctx.status, ctx.now, why))
-    return Waiting("RetryPending", why, status.due_in(ctx.status, ctx.now) or JOB_GOING)
+    return Waiting("RetryPending", why, status.due_in(ctx.status, ctx.now) or JOB_TERMINATING)
 
 
 def _built(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Json | NotDone:

@@ -9,7 +9,7 @@ import structlog
 
 from apis.consent import BY_CONSENT, LOOK_AGAIN, Permission, ReferencePolicy, how_to_consent
 from apis.shared import Model
-from controllers.job_deletion import JOB_GOING, delete_job, lingering_pod, pod_at_work
+from controllers.job_deletion import JOB_TERMINATING, delete_job, lingering_pod, pod_at_work
 from controllers.job_owners.status import (
     COMPLETE,
     FAILED,
@@ -119,7 +119,7 @@ class JobOwner(Generic[M]):
             self.warn(kind, reason, message)
         self.write(after)
 
-    def tell(self, before: Json, after: Json) -> None:
+    def report_trouble(self, before: Json, after: Json) -> None:
         """Log the condition of the phase and record an event, if it is new and reports trouble."""
         kind = after.get("phase")
         if kind not in _TROUBLE or before.get("conditions") == after.get("conditions"):
@@ -203,10 +203,10 @@ class JobOwner(Generic[M]):
         pod = pod_at_work(self.runtime, self.namespace, name)
         if not pod:
             return None
-        self.tell_of_lost(name)
-        return Waiting("JobTerminating", f"waiting for pod {pod} to end, whose Job {name} was deleted", JOB_GOING)
+        self.report_lost_pod(name)
+        return Waiting("JobTerminating", f"waiting for pod {pod} to end, whose Job {name} was deleted", JOB_TERMINATING)
 
-    def tell_of_lost(self, name: str) -> None:
+    def report_lost_pod(self, name: str) -> None:
         """Report in the condition of the phase that a pod of a Job does not end, because its machine may be lost.
 
         Until the pod has ended, it may still write. Raises ApiError, TransportError.
@@ -262,7 +262,7 @@ class JobOwner(Generic[M]):
         """
         is_gone = delete_job(self.runtime, self.owner, self.resource, name)
         if not is_gone:
-            self.tell_of_lost(name)
+            self.report_lost_pod(name)
         return is_gone
 
     def secrets(self, names: list[str]) -> Secrets:

@@ -10,7 +10,7 @@ from apis.defaulting import with_defaults
 from apis.predicates import in_phase, is_available
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
-from controllers.job_deletion import JOB_GOING, job_going
+from controllers.job_deletion import JOB_TERMINATING, job_terminating
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import AlreadyExists, ApiError
@@ -143,7 +143,7 @@ def schedule(
     if isinstance(there, Failed):
         return there
     if there is not None and there.metadata.deletion_timestamp:
-        return job_going(name)
+        return job_terminating(name)
     job = built(ctx, build) if there is None else None
     if isinstance(job, Failed):
         return job
@@ -189,7 +189,7 @@ def _create(ctx: JobOwner[M], job: Json, reason: str) -> NotDone | None:
         ctx.create(JOBS, job)
     except AlreadyExists:
         message = f"waiting for the cache to show Job {job['metadata']['name']}, which exists already"
-        return Waiting("CacheOutdated", message, JOB_GOING)
+        return Waiting("CacheOutdated", message, JOB_TERMINATING)
     except ApiError as error:
         return give_up(ctx, reason, f"Job {job['metadata']['name']} could not be made: {error.message}")
     return None

@@ -16,13 +16,13 @@ LOOK_AGAIN = 30.0
 
 
 def await_start(
-    ctx: JobOwner[M], name: str, kind: str = SCHEDULED, *, command: str = "", is_made_again: bool = False
+    ctx: JobOwner[M], name: str, kind: str = SCHEDULED, *, command: str = "", is_recreated: bool = False
 ) -> Outcome | None:
     """Write the reason why the pod of Job `name` does not start into the condition `kind`.
 
     The condition of a sub-command `command` is in its own part of the status, and in the whole status if that has the
     same phase. Jobs are immutable: after correcting the spec, the user recreates the object, or, if the Job
-    `is_made_again`, deletes the Job. Raises ApiError, TransportError.
+    `is_recreated`, deletes the Job. Raises ApiError, TransportError.
     """
     now = ctx.status
     parts = now.get("logSubCommandStatuses") or {}
@@ -30,8 +30,8 @@ def await_start(
     said = condition_of(part.get("conditions") or (), kind)
     is_waiting = bool(said) and part.get("phase") == kind
     is_late = not time_left(said.get("lastTransitionTime") or "", LOOK_AGAIN, ctx.now)
-    trouble = what_keeps_it(ctx, name, is_made_again=is_made_again) if is_waiting and is_late else ""
-    is_lost = not trouble and said.get("reason") == NODE_LOST  # `tell_of_lost` reports that below
+    trouble = what_keeps_it(ctx, name, is_recreated=is_recreated) if is_waiting and is_late else ""
+    is_lost = not trouble and said.get("reason") == NODE_LOST  # `report_lost_pod` reports that below
     if trouble != (said.get("message") or "") and not is_lost:
         words = kind, REASON if trouble else "", trouble
         after = with_words(now, *words) if part is now or now.get("phase") == part.get("phase") else now
@@ -42,7 +42,7 @@ def await_start(
     if not is_waiting and not _has_to_end(ctx, name):
         return None
     if not trouble:
-        ctx.tell_of_lost(name)
+        ctx.report_lost_pod(name)
     return Waiting(REASON, trouble, LOOK_AGAIN) if trouble else Done(retry_after=LOOK_AGAIN)
 
 
@@ -53,7 +53,7 @@ def _has_to_end(ctx: JobOwner[M], name: str) -> bool:
     return bool((body.get("status") or {}).get("terminating") or condition_of_job(body, "FailureTarget"))
 
 
-def what_keeps_it(ctx: JobOwner[M], name: str, *, is_made_again: bool = False) -> str:
+def what_keeps_it(ctx: JobOwner[M], name: str, *, is_recreated: bool = False) -> str:
     """The reason why the pod of Job `name` does not start, and the way out; empty if it is unknown.
 
     Raises ApiError, TransportError.
@@ -61,6 +61,6 @@ def what_keeps_it(ctx: JobOwner[M], name: str, *, is_made_again: bool = False) -
     trouble = trouble_of_job(ctx.runtime, ctx.namespace, name, live_pods(ctx.runtime, ctx.namespace, name))
     kind = ctx.resource.kind
     way_out = f"delete this {kind} and create it again with another spec"
-    if is_made_again:
+    if is_recreated:
         way_out = f"change the spec of this {kind} and delete Job {name}, which is made again"
     return f"{trouble}; correct that, or {way_out}" if trouble else ""

@@ -69,7 +69,7 @@ def with_wait(status: Json, wait: NotDone | None, now: datetime) -> Json:
     return with_condition(status, WAITING, now, wait.reason, wait.message)
 
 
-def is_told(status: Json, wait: NotDone) -> bool:
+def is_reported(status: Json, wait: NotDone) -> bool:
     """True if another condition already has the message of the wait."""
     parts: list[Json] = [status, *(status.get("logSubCommandStatuses") or {}).values()]
     conditions = (each for part in parts for each in part.get("conditions") or ())

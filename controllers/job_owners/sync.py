@@ -120,7 +120,7 @@ class JobOwnerSync(Generic[M]):
             outcome = attempt(Stage(_STEP, self._step), ctx, self._runtime.executor, self._runtime.on_defect)
         finally:
             if ctx.is_in_trouble:
-                memory.phases.look(ctx.owner, clock.now(), is_told=True)
+                memory.phases.look(ctx.owner, clock.now(), is_logged=True)
         return self._retry(ctx, outcome, memory.waits)
 
     def _step(self, ctx: JobOwner[M]) -> Outcome:
@@ -153,7 +153,7 @@ class JobOwnerSync(Generic[M]):
         unfinished = None if isinstance(outcome, Done) else outcome
         left = waits.look(unfinished, self._runtime.clock.now())
         if not left:
-            wait = None if unfinished is None or status.is_told(ctx.status, unfinished) else unfinished
+            wait = None if unfinished is None or status.is_reported(ctx.status, unfinished) else unfinished
             waits.log.note({_STEP: wait or Done()})
             with contextlib.suppress(*EXPECTED, RequeueError):  # the next try records it
                 self._record(ctx, wait)
@@ -202,12 +202,12 @@ class PhaseLog:
     phase: str | None = None
     since: float = 0.0
 
-    def look(self, owner: Object, now: float, *, is_told: bool = False) -> None:
-        """Note the phase; log it if it has changed, unless it `is_told` elsewhere."""
+    def look(self, owner: Object, now: float, *, is_logged: bool = False) -> None:
+        """Note the phase; log it if it has changed, unless it `is_logged` elsewhere."""
         phase = (owner.decode().get("status") or {}).get("phase") or ""
         if phase == self.phase:
             return
-        if self.phase and not is_told:
+        if self.phase and not is_logged:
             seconds = round(now - self.since, 1)
             _log.info("phase changed", kind=owner.kind, phase=phase, before=self.phase, seconds=seconds)
         self.phase, self.since = phase, now

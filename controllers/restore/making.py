@@ -184,4 +184,4 @@ def _look_after(ctx: JobOwner[Restore], job: Json) -> Outcome | None:
         why = pods.condition_of_job(job, "Failed").get("reason") or ""
         ctx.say(status.PRUNE_FAILED, "AlreadyFailed", f"Job {name} has failed: {why}")
         return None
-    return await_start(ctx, name, status.PRUNE_SCHEDULED, is_made_again=True)
+    return await_start(ctx, name, status.PRUNE_SCHEDULED, is_recreated=True)

@@ -204,7 +204,7 @@ def _has_pd(cluster: Object) -> bool:
 def _write_addresses(ctx: Reconcile[TidbMonitor], etcd_of: EtcdOf, cluster: Object) -> str:
     """Write the addresses into a cluster; return the error, empty if there is none."""
     try:
-        topology.tell(etcd_of(cluster), _addresses(ctx.model))
+        topology.publish(etcd_of(cluster), _addresses(ctx.model))
     except (InvalidField, DataPlaneError) as error:
         return str(error)
     return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backup_manager.commands import JOBS
-from backup_manager.environment import prepared, tell_sidecars
+from backup_manager.environment import notify_sidecars, prepared
 from backup_manager.flags import CHOICES, FLAGS, MissingFlags, parse
 from backup_manager.main import main, ready
 from backup_manager.outcomes import NotBuilt
@@ -170,8 +170,8 @@ def test_rejects_a_kms_value_in_the_status(world: World, argv: list[str], condit
 
 @pytest.mark.rule("backup-7.1")
 def test_writes_the_file_for_sidecars_if_possible(tmp_path: Path) -> None:
-    tell_sidecars(tmp_path / "nothing" / "main-terminated")
-    tell_sidecars(tmp_path / "main-terminated")
+    notify_sidecars(tmp_path / "nothing" / "main-terminated")
+    notify_sidecars(tmp_path / "main-terminated")
     assert ["main-terminated"] == [path.name for path in tmp_path.iterdir()]
 
 

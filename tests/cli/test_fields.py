@@ -95,7 +95,7 @@ def test_the_page_is_up_to_date() -> None:
 @pytest.mark.slow
 def test_every_field_has_a_row() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    missing = [path for path, row in table.told().items() if not row.effect or path.rpartition(".")[2] not in text]
+    missing = [path for path, row in table.rows().items() if not row.effect or path.rpartition(".")[2] not in text]
     assert [] == missing
 
 

@@ -41,7 +41,7 @@ def test_ignores_keys_that_are_not_of_a_server(world: EtcdWorld, name: str) -> N
 
 @pytest.mark.rule("dataplane-apis-4")
 def test_addresses_expire_ten_minutes_after_registration(world: EtcdWorld, clock: FakeClock) -> None:
-    topology.tell(world.client, ADDRESSES)
+    topology.publish(world.client, ADDRESSES)
     assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
     assert {"ip": "basic-grafana.lab.svc", "port": 3000} == known(world, "grafana")
     clock.step(601.0)
@@ -50,13 +50,13 @@ def test_addresses_expire_ten_minutes_after_registration(world: EtcdWorld, clock
 
 @pytest.mark.rule("dataplane-apis-4")
 def test_addresses_with_enough_time_left_are_not_written(world: EtcdWorld, clock: FakeClock) -> None:
-    topology.tell(world.client, ADDRESSES)
+    topology.publish(world.client, ADDRESSES)
     revision = world.etcd.revision
     clock.step(200.0)
-    topology.tell(world.client, ADDRESSES)
+    topology.publish(world.client, ADDRESSES)
     assert revision == world.etcd.revision
     clock.step(150.0)
-    topology.tell(world.client, ADDRESSES)
+    topology.publish(world.client, ADDRESSES)
     clock.step(590.0)
     assert {"ip": "basic-grafana.lab.svc", "port": 3000} == known(world, "grafana")
 
@@ -64,19 +64,19 @@ def test_addresses_with_enough_time_left_are_not_written(world: EtcdWorld, clock
 @pytest.mark.rule("dataplane-apis-4")
 def test_two_monitors_do_not_overwrite_each_other(world: EtcdWorld, clock: FakeClock) -> None:
     """In v1.6 each monitor writes its address at every reconcile."""
-    topology.tell(world.client, ADDRESSES)
+    topology.publish(world.client, ADDRESSES)
     second = {"prometheus": ("other-prometheus.lab.svc", 9090)}
-    topology.tell(world.client, second)
+    topology.publish(world.client, second)
     assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
     clock.step(601.0)
-    topology.tell(world.client, second)
+    topology.publish(world.client, second)
     assert {"ip": "other-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
 
 
 @pytest.mark.rule("dataplane-apis-4")
 def test_replaces_an_address_without_a_lease(world: EtcdWorld) -> None:
     world.etcd.put(b"/topology/prometheus", b"{}")
-    topology.tell(world.client, ADDRESSES)
+    topology.publish(world.client, ADDRESSES)
     assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
 
 
@@ -84,4 +84,4 @@ def test_replaces_an_address_without_a_lease(world: EtcdWorld) -> None:
 def test_writes_nothing_without_a_leader(world: EtcdWorld) -> None:
     world.answers = False
     with pytest.raises(Unavailable):
-        topology.tell(world.client, ADDRESSES)
+        topology.publish(world.client, ADDRESSES)

@@ -5,7 +5,7 @@ from cli.failures import Failure
 from cli.progress import Row
 from cli.tidb.clusters import find_cluster
 from cli.tidb.drain.plan import Candidate, Step
-from cli.tidb.pod_commands import command, has_come_back, last_word, news_of
+from cli.tidb.pod_commands import command, has_returned, last_word, news_of
 from cli.tidb.pods import ClusterPod, list_pods
 from cli.tidb.session import Session
 from cli.tidb.status.reporting import summary
@@ -71,7 +71,7 @@ def _moved(session: Session, node: str, candidate: Candidate, known: tuple[str, 
     """The state of the move. Raises Failure if the pod returned to the node, ApiError, TransportError."""
     before = candidate.pod
     now = session.client.find(PODS, before.name, before.object.metadata.namespace)
-    is_done = has_come_back(before, now)
+    is_done = has_returned(before, now)
     if now is not None and is_done and now.decode_as(Pod).spec.node_name == node:
         raise Failure(f"pod {before.name} came back to {node}: is it cordoned still?")
     return Sight([Row(before.component, int(is_done), 1, _state(session, candidate, now, known))], is_done)
@@ -81,7 +81,7 @@ def _state(session: Session, candidate: Candidate, now: Object | None, known: tu
     before = candidate.pod
     if now is not None and now.metadata.uid != before.object.metadata.uid:
         pod = now.decode_as(Pod)
-        if has_come_back(before, now):
+        if has_returned(before, now):
             return f"runs on {pod.spec.node_name}"
         return pod.trouble or "starting again"
     return news_of(session.client, candidate.found, before.name, known)

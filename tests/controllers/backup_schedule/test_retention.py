@@ -27,7 +27,7 @@ def made(day: float, end: str = "Complete", **facts: object) -> Made:
         "created": TODAY - day * DAY,
         "is_log": False,
         "is_volume": False,
-        "is_going": False,
+        "is_being_deleted": False,
         "end": end,
         "why": "",
         "at_end": bool(end),
@@ -70,7 +70,7 @@ def test_failed_and_running_backups_displace_no_good_one() -> None:
 
 @pytest.mark.rule("backup-5.3")
 def test_a_backup_that_is_being_deleted_no_longer_counts() -> None:
-    assert [] == numbered([made(1, is_going=True), *good(2, 3)], 2)
+    assert [] == numbered([made(1, is_being_deleted=True), *good(2, 3)], 2)
 
 
 @pytest.mark.rule("backup-5.3")
