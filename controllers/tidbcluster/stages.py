@@ -13,6 +13,7 @@ from controllers.stages import Stage, Steps
 from member.components import behaviours, workloads
 from member.context import ReconcileContext
 from member.failover.outages import AVAILABILITY, judge
+from member.lifecycle.component_sync import refused_upgrade
 from member.observed.instances import instance_taken
 from member.outcome import Refused
 from member.volumes import changes as volume_changes
@@ -66,7 +67,7 @@ def run(ctx: ReconcileContext) -> Steps[ReconcileContext]:
 
 def _acting(ctx: ReconcileContext) -> Iterator[Stage[ReconcileContext]]:
     """The stages, after all components have judged the upgrade: if one refuses it, no pod restarts for it."""
-    judged = {each.name: each.rolling.refused_upgrade(ctx) for each in workloads()}
+    judged = {each.name: refused_upgrade(ctx, each) for each in workloads()}
     ctx.refused_upgrades = {name: refused for name, refused in judged.items() if refused}
     yield from stages()
 

@@ -66,7 +66,7 @@ from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.observed.referenced_cluster import not_allowed, unverified_pd, without_pd
-from member.observed.status import SUSPEND, UPGRADE, set_phase
+from member.observed.status import SUSPEND, UPGRADE, image_of, set_phase
 from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
 from member.polling import next_poll
@@ -426,6 +426,25 @@ async def _update(
     elif not incomplete and not changed:
         await own_changes.note_on(ctx, member.name, live, body)
     return with_refusal(refused, size.outcome or roll.outcome or _fixed(body, wanted) or Done())
+
+
+def refused_upgrade(ctx: ClusterContext, member: Workload) -> Refused | None:
+    """The refusal of the version in the spec, known before any pod restarts for it (7.2); None if it can be run.
+
+    A new version beside mounts that the StatefulSet cannot have would otherwise stop halfway, since the components that
+    upgrade first would already run it.
+    """
+    return member.rolling.refused_upgrade(ctx) or _refused_mounts(ctx, member)
+
+
+def _refused_mounts(ctx: ClusterContext, member: Workload) -> Refused | None:
+    spec, live = find(ctx.tc, member.name), ctx.stateful_set(member.name)
+    if spec is None or live is None or member.name in ctx.removed:
+        return None
+    body = live.decode()
+    if image_of(body, member.name) == spec.image:
+        return None
+    return _other_mounts(spec, body, member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body)))
 
 
 def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:

@@ -236,7 +236,7 @@ async def _begin(view: RollView, desired: Json, changed: str) -> Roll:
     broken = step if isinstance(step, Restart | Replace) else None
     fixes_unready = broken is not None and view.may_fix_unready(broken.pod)
     fixing = await _may_go(view, broken, pods) if broken and fixes_unready else None
-    may_go = fixing or view.blocked() or view.refused_later(desired)
+    may_go = fixing or view.blocked() or view.refused_elsewhere(desired)
     if isinstance(may_go, NotDone):
         # the cleanup of the previous roll must not wait until this one may begin
         await _call_hook(view.component, view.rolling.finish(view.ctx))

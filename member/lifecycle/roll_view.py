@@ -58,13 +58,13 @@ class RollView:
         at_risk = volume_being_deleted(self.ctx, self.component)
         return at_risk or _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
 
-    def refused_later(self, desired: Json) -> Waiting | None:
-        """The wait before a change of the image for a later component that refuses its own (7.2)."""
+    def refused_elsewhere(self, desired: Json) -> Waiting | None:
+        """The wait before a change of the image for a component that refuses its own and shares the order (7.2)."""
         if image_of(self.body, self.component) == image_of(desired, self.component):
             return None
+        own = component_type(self.component)
         for row in map(component_type, self.ctx.refused_upgrades):
-            if self.component in row.upgrades_after:
-                own = component_type(self.component)
+            if self.component in row.upgrades_after or row.name in own.upgrades_after:
                 what = f"waiting until {row.title} can be upgraded, too, before restarting {own.title}'s pods"
                 return Waiting(f"WaitingFor{row.word}", what)
         return None

@@ -53,7 +53,7 @@ class Rolling:
     data plane cannot be observed, if the user wants the restart nevertheless.
 
     `refused_upgrade`: the refusal of the version in the spec, known before any pod restarts. Components that upgrade
-    earlier then keep their version, too.
+    earlier or later then keep their version, too.
     """
 
     blocked: Callable[[OwnContext], NotDone | None] = _nothing_to_do

@@ -1,14 +1,16 @@
-"""A scale-in is decided for all pods that are to leave, before the first one does (lifecycle.md 8)."""
+"""A wish is judged as a whole, before the first pod leaves or restarts for it (lifecycle.md 7.2, 8)."""
+
+from itertools import product
 
 import pytest
 
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member.components import workload_names
 from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME
 from simulate.engine.worlds import CLUSTERS
 from simulate.families.homes import home_of
-from tests.operator_world import NAMESPACE, OperatorWorld
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow
 
@@ -73,3 +75,42 @@ def test_a_scale_in_is_possible_as_a_whole_or_removes_nothing(world: OperatorWor
 
     ask_for(world, component, before)
     world.run_until_ready(name)
+
+
+_MORE: Json = {"name": "more", "storageSize": "1Gi", "mountPath": "/more"}
+_NOWHERE: Json = {"name": "nowhere", "mountPath": "/nowhere"}
+_MOUNTS: dict[str, tuple[Json, Json]] = {
+    "a volume that the pods lack": ({}, {"storageVolumes": [_MORE]}),
+    "no volume where the pods have one": ({"storageVolumes": [_MORE]}, {"storageVolumes": None}),
+    "a mount of no volume": ({}, {"additionalVolumeMounts": [_NOWHERE]}),
+}
+"""A change that no running StatefulSet can take: the part of the spec before, and with the change."""
+
+
+def server_uids(world: OperatorWorld) -> set[str]:
+    """The UIDs of all pods except Discovery's, which has no version of the database."""
+    pods = [each["metadata"] for each in world.every(PODS)]
+    return {each["uid"] for each in pods if each["labels"]["app.kubernetes.io/component"] != "discovery"}
+
+
+@pytest.mark.parametrize(
+    ("component", "change"), [*product(["tikv"], _MOUNTS), *product(["pd", "tidb"], [next(iter(_MOUNTS))])]
+)
+@pytest.mark.rule("7.2")
+def test_a_version_beside_an_impossible_change_of_volumes_restarts_no_pod(
+    world: OperatorWorld, component: str, change: str
+) -> None:
+    before, after = _MOUNTS[change]
+    cluster = sample("basic")
+    cluster["spec"][component] |= before
+    world.apply(cluster)
+    world.run_until_ready(within=120.0)
+    pods = server_uids(world)
+    world.change(version="v8.5.3", **{component: after})
+    world.run(240.0)
+    assert pods == server_uids(world)
+    assert f"spec.{component}" in world.condition("Progressing")["message"]
+
+    world.change(**{component: before or dict.fromkeys(after)})
+    world.run_until_ready(within=400.0)
+    assert pods.isdisjoint(server_uids(world))
