@@ -2,10 +2,14 @@
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from apis.components import TIDB_CLUSTER, component_types
 from kube.objects import Object
 from member.labels import COMPONENT
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+
+_COMPONENTS = frozenset(each.component_label for each in component_types(TIDB_CLUSTER))
+"""The values of the label `component`; any other would let a client create time series without end."""
 
 
 class Metrics:
@@ -38,4 +42,5 @@ class Metrics:
 
     def refused(self, pod: Object) -> None:
         """Count a pod without a node."""
-        self._refused.labels(pod.metadata.labels.get(COMPONENT, "")).inc()
+        component = pod.metadata.labels.get(COMPONENT, "")
+        self._refused.labels(component if component in _COMPONENTS else "").inc()

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 import trustme
 import urllib3
+from prometheus_client import CollectorRegistry, generate_latest
 
 from controller_manager.features import FeatureGates
 from ports.randomness import SystemRandomness
 from ports.transport import Request
 from scheduler.app import App, make_handler
 from scheduler.extender import FAIL
+from scheduler.metrics import Metrics
 from scheduler.options import Options, parse_options
 from tests.controlplane.processes import free_port
 from tests.scheduler.worlds import ExtenderWorld, body, pod
@@ -81,6 +83,20 @@ def test_an_error_appears_in_the_event_of_the_pod(world: ExtenderWorld) -> None:
     answer = app(world).handle(Request("POST", "/scheduler/filter", {}, body({"Pod": tree, "NodeNames": ["a"]})))
     assert (200, []) == (answer.status, json.loads(answer.body)["NodeNames"])
     assert json.loads(answer.body)["Error"].startswith("pod db-pd-0 had an intentional failure injected")
+
+
+def test_a_client_chooses_no_label_of_a_metric(world: ExtenderWorld) -> None:
+    registry = CollectorRegistry()
+    served = App(world.extender, world.clock, Metrics(registry))
+    for component in ("pd", "said-by-a-client"):
+        tree = pod("db-x-0", component, annotations={FAIL: "1"})
+        served.handle(Request("POST", "/scheduler/filter", {}, body({"Pod": tree, "NodeNames": []})))
+    for name in ("filter", "said-by-a-client"):
+        served.handle(Request("SAID-BY-A-CLIENT", f"/scheduler/{name}", {}, b""))
+    page = generate_latest(registry).decode()
+    assert "said-by-a-client" not in page.lower()
+    assert 'tidb_scheduler_refused_pods_total{component="pd"} 1.0' in page
+    assert 'tidb_scheduler_refused_pods_total{component=""} 1.0' in page
 
 
 @pytest.mark.rule("scheduler-deployment-2.3")
