@@ -2,13 +2,17 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from structlog.contextvars import bound_contextvars
 
 from controllers.executor import Executor
+from dataplane.log_backups import end_log_task
 from kube.actions import Action
+from kube.apply import Applier
+from kube.client import Client
 from kube.deletion import Destroyer
+from kube.events import EventRecorder
 from member.actions import (
     Beside,
     ClosePumpNode,
@@ -16,6 +20,7 @@ from member.actions import (
     Destructive,
     EnablePlacementRules,
     EndEviction,
+    EndLogTask,
     EvictLeaders,
     KeepStore,
     MoveTables,
@@ -33,14 +38,24 @@ from member.actions import (
     TransferLeader,
     TransferPrimary,
 )
-from member.context import Dependencies
 from member.evidence import require
 from ports.side_by_side import both
 
 
-def executor_of(deps: Dependencies) -> Executor:
-    """An executor that also performs the actions on the database."""
-    return Executor(deps.applier, deps.recorder, partial(_perform, Destroyer(deps.client)))
+class Doors(Protocol):
+    """What an executor writes through; a Runtime and the Dependencies of a cluster have these."""
+
+    @property
+    def client(self) -> Client: ...
+    @property
+    def applier(self) -> Applier: ...
+    @property
+    def recorder(self) -> EventRecorder: ...
+
+
+def executor_of(doors: Doors) -> Executor:
+    """An executor that also performs the actions on the database, and deletions."""
+    return Executor(doors.applier, doors.recorder, partial(_perform, Destroyer(doors.client)))
 
 
 def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, PLR0911, PLR0912  (one for each action)
@@ -69,6 +84,8 @@ def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, P
                 return pd.set_store_labels(store_id, labels)
             case TransferPrimary(microservice, to):
                 return microservice.transfer_primary(to)
+            case EndLogTask(etcd, name):
+                return end_log_task(etcd, name)
             case RemoveMaster(masters, master, _):
                 return masters.delete_master(master)
             case RemoveWorker(masters, worker, _):

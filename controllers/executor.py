@@ -10,7 +10,20 @@ Each action passes a door that checks the fence and logs the write, such as `kub
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from kube.actions import Action, Annotate, AnnotateAlone, Apply, Create, Decision, Emit, Merge
+from controllers.status_patch import patch_status
+from kube.actions import (
+    Action,
+    AddFinalizer,
+    Annotate,
+    AnnotateAlone,
+    Apply,
+    Create,
+    Decision,
+    Emit,
+    Merge,
+    PatchStatus,
+    RemoveFinalizer,
+)
 from kube.apply import Applier
 from kube.events import EventRecorder
 
@@ -66,6 +79,12 @@ class Executor:
                 return self._applier.annotate(resource, cached, annotations)
             case AnnotateAlone(resource, cached, annotations):
                 return self._applier.annotate_alone(resource, cached, annotations)
+            case AddFinalizer(resource, cached, finalizer):
+                return self._applier.add_finalizer(resource, cached, finalizer)
+            case RemoveFinalizer(resource, cached, finalizer):
+                return self._applier.remove_finalizer(resource, cached, finalizer)
+            case PatchStatus(resource, cached, before, after):
+                return patch_status(self._applier, resource, cached, before, after)
             case Emit(about, kind, reason, message):
                 return self._recorder.event(about, kind, reason, message)
             case _:

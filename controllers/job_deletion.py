@@ -3,10 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from controllers.runtime import Runtime
+from kube.actions import Emit
 from kube.deletion import Destroyer
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import JOBS, PODS, Resource
+from member.actions import Delete
+from member.evidence import shown_by
 from member.outcome import Waiting
 from member.polling import seconds_since
 
@@ -26,7 +29,7 @@ _PATIENCE = 60.0
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
-def delete_job(
+async def delete_job(
     runtime: Runtime,
     owner: Object,
     resource: Resource,
@@ -38,17 +41,18 @@ def delete_job(
     A Job of another owner, or for which `may_go` is False, is kept and counts as gone. Raises Conflict, other
     ApiErrors, TransportError.
     """
-    destroyer = Destroyer(runtime.client)
     namespace = owner.metadata.namespace
-    seen = destroyer.observe(JOBS, name, namespace)
+    seen = Destroyer(runtime.client).observe(JOBS, name, namespace)
     if seen is None:
         return not pod_at_work(runtime, namespace, name)
     if not _is_of(seen.object, owner) or not may_go(seen.object):
         return True
     if not seen.object.metadata.deletion_timestamp:
-        destroyer.delete(seen, propagation="Foreground")
+        await Delete(
+            seen, shown_by(seen, f"{resource.kind} {owner.key} needs the Job no longer"), propagation="Foreground"
+        )
         what = f"delete job {namespace}/{name} for cluster {owner.metadata.name} {resource.kind} successful"
-        runtime.recorder.event(owner, NORMAL, "SuccessfulDelete", what)
+        await Emit(owner, NORMAL, "SuccessfulDelete", what)
     return False
 
 

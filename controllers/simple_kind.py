@@ -15,6 +15,7 @@ from apis.problem import Problem
 from controllers.conditions import PROGRESSING, READY, ConditionValue, done, progressing
 from controllers.controller import Controller
 from controllers.enqueueing import enqueue_owner
+from controllers.executor import Executor
 from controllers.informing import NO_RESYNC, Informers
 from controllers.kind import Kind
 from controllers.kind_controller import kind_controller
@@ -22,7 +23,7 @@ from controllers.references import References, RefersTo
 from controllers.runtime import Runtime
 from controllers.stages import Stage, Steps
 from controllers.status_pacing import ALL_ALIKE, StatusFields
-from kube.actions import Apply, Create, Emit
+from kube.actions import Apply, Create, Decision, Emit
 from kube.apply import OwnerGone
 from kube.errors import AlreadyExists, ApiError, Forbidden
 from kube.events import NORMAL, WARNING
@@ -231,6 +232,7 @@ class SimpleKind(Generic[M]):
     - `others_conditions`: the conditions of the new status besides Progressing and Ready; see `Kind`.
     - `observe`: updates the status; runs in place of the stages while the spec is invalid.
     - `further_conditions`: set besides Progressing and Ready in each reconcile.
+    - `executor`: returns the executor of the stages' actions; without it, the runtime's performs them.
     - `defaults`, `problems`, `finalize`, `status_fields`: see `Kind`.
     """
 
@@ -245,10 +247,11 @@ class SimpleKind(Generic[M]):
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M], Sequence[Problem]] = lambda _model: ()
     others_conditions: Callable[[Reconcile[M]], Sequence[Json] | None] = lambda _ctx: None
-    observe: Callable[[Reconcile[M]], Outcome] = lambda _ctx: Done()
+    observe: Callable[[Reconcile[M]], Outcome | Decision[Outcome]] = lambda _ctx: Done()
     finalize: Callable[[Object, OwnedObjects], None] | None = None
     further_conditions: Callable[[Reconcile[M]], Mapping[str, ConditionValue]] = lambda _ctx: {}
     status_fields: StatusFields = ALL_ALIKE
+    executor: Callable[[Runtime], Executor] = lambda runtime: runtime.executor
 
     def controllers(
         self,
@@ -299,6 +302,7 @@ class SimpleKind(Generic[M]):
             problems=lambda model, _owned: self.problems(model),
             hold=_hold,
             status_fields=self.status_fields,
+            executor=lambda owned: self.executor(owned.runtime),
         )
 
     def _run(self, ctx: Reconcile[M]) -> Steps[Reconcile[M]]:

@@ -88,6 +88,37 @@ class AnnotateAlone(Action[bool]):
 
 
 @dataclass(frozen=True, slots=True)
+class AddFinalizer(Action[Object]):
+    """Add a finalizer to an object. Raises Conflict, and like `Merge`."""
+
+    resource: Resource
+    cached: Object
+    finalizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer(Action[Object]):
+    """Remove a finalizer from a deleted object. Raises like `AddFinalizer`."""
+
+    resource: Resource
+    cached: Object
+    finalizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchStatus(Action[Object | None]):
+    """Write what differs between two states of an object's status; None if nothing differs.
+
+    Raises RequeueError if another client has written since, other ApiErrors, TransportError, LeaseExpired.
+    """
+
+    resource: Resource
+    cached: Object
+    before: Json
+    after: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Emit(Action[None]):
     """Record an event about an object; `kind` is `NORMAL` or `WARNING` of `kube.events`."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
+from dataplane.etcd import EtcdClient
 from dataplane.pd import LiveMember, LiveStore, PDClient
 from dataplane.pdms import PDMSClient
 from dataplane.pump import LivePumpNode, PumpClient
@@ -128,6 +129,14 @@ class SetStoreLabels(Action[None]):
     pd: PDClient
     store: int
     labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class EndLogTask(Action[None]):
+    """End the task of a log backup, whose Backup is deleted, in PD's etcd. Raises DataPlaneError, LeaseExpired."""
+
+    etcd: EtcdClient
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import job_of_others, make
 from controllers.job_owners.starting import await_start
+from kube.actions import RemoveFinalizer
 from kube.errors import Forbidden
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, NAMESPACES
@@ -35,31 +36,31 @@ _PAUSE = 300.0
 """Seconds before a failed cleaning is retried; v1.6 never retries."""
 
 
-def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
+async def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     """Take the next step of deleting a Backup. Raises ApiError, TransportError."""
     if FINALIZER not in ctx.owner.metadata.finalizers:
         return None
     if ctx.model.spec.backup_mode == "log":
-        return _sync_log(ctx, kernel)
-    wait = None if _is_done(ctx) else _await_end(ctx, [backup_job_name(ctx.name)])
-    return wait or _finish(ctx)
+        return await _sync_log(ctx, kernel)
+    wait = None if _is_done(ctx) else await _await_end(ctx, [backup_job_name(ctx.name)])
+    return wait or await _finish(ctx)
 
 
-def _sync_log(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
-    if wait := _await_end(ctx, stopping.job_names(ctx.name)):
+async def _sync_log(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
+    if wait := await _await_end(ctx, stopping.job_names(ctx.name)):
         return wait
     if _namespace_goes(ctx):
-        if wait := stopping.end_elsewhere(ctx, kernel):
+        if wait := await stopping.end_elsewhere(ctx, kernel):
             return wait
-        _let_go(ctx, str(ctx.status.get("backupPath") or ""))
+        await _let_go(ctx, str(ctx.status.get("backupPath") or ""))
         return None
-    return stopping.sync(ctx, kernel) or _finish(ctx)
+    return await stopping.sync(ctx, kernel) or await _finish(ctx)
 
 
-def _finish(ctx: JobOwner[Backup]) -> Outcome | None:
+async def _finish(ctx: JobOwner[Backup]) -> Outcome | None:
     if not _is_done(ctx):
-        return _clean_up(ctx)
-    ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))
+        return await _clean_up(ctx)
+    ctx.became(await RemoveFinalizer(BACKUPS, ctx.owner, FINALIZER))
     return None
 
 
@@ -68,29 +69,29 @@ def _is_done(ctx: JobOwner[Backup]) -> bool:
     return _retains(ctx) or status.holds(ctx.status, status.CLEAN)
 
 
-def _clean_up(ctx: JobOwner[Backup]) -> Outcome | None:
+async def _clean_up(ctx: JobOwner[Backup]) -> Outcome | None:
     there = ctx.live_job(clean_job_name(ctx.name))
     if there is not None:
-        return _look_after(ctx, there)
+        return await _look_after(ctx, there)
     path = str(ctx.status.get("backupPath") or "")
     if not path:
-        ctx.say(status.CLEAN)
-        return _finish(ctx)
+        await ctx.say(status.CLEAN)
+        return await _finish(ctx)
     if _namespace_goes(ctx):
-        _let_go(ctx, path)
+        await _let_go(ctx, path)
         return None
-    if user := user_of(ctx, path) or _announced(ctx, path):
+    if user := user_of(ctx, path) or await _announced(ctx, path):
         message = f"{path} is kept, since {user} needs it; the files are removed when that one is gone"
-        ctx.say(status.CLEAN_FAILED, "FilesInUse", message)
+        await ctx.say(status.CLEAN_FAILED, "FilesInUse", message)
         return Waiting("FilesInUse", message, _LOOK_AGAIN)
-    return _clean(ctx)
+    return await _clean(ctx)
 
 
-def _announced(ctx: JobOwner[Backup], path: str) -> str:
+async def _announced(ctx: JobOwner[Backup], path: str) -> str:
     """Announce the removal in the status, for Restores to see (`files.being_removed`); return any new user."""
     if condition_of(ctx.status.get("conditions") or (), status.CLEAN):
         return ""
-    ctx.say(status.CLEAN, is_true=False)
+    await ctx.say(status.CLEAN, is_true=False)
     return user_of(ctx, path)
 
 
@@ -104,52 +105,52 @@ def _retains(ctx: JobOwner[Backup]) -> bool:
     return policy == "Retain" or (policy == "OnFailure" and not failed)
 
 
-def _await_end(ctx: JobOwner[Backup], names: list[str]) -> Waiting | None:
+async def _await_end(ctx: JobOwner[Backup], names: list[str]) -> Waiting | None:
     """Delete the Jobs of the Backup that still write; return the wait for them, None when all have ended."""
-    running = [name for name in names if not _has_ended(ctx, name)]
+    running = [name for name in names if not await _has_ended(ctx, name)]
     return job_terminating(", ".join(running)) if running else None
 
 
-def _has_ended(ctx: JobOwner[Backup], name: str) -> bool:
+async def _has_ended(ctx: JobOwner[Backup], name: str) -> bool:
     live = ctx.live_job(name)
     if live is None or not ctx.controls(live):
         return True
     if pods.finished(live.decode()) and not live.metadata.deletion_timestamp:
         return True
-    return ctx.delete_job(name)
+    return await ctx.delete_job(name)
 
 
-def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
+async def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
     """Follow the cleaning Job. A failed one is deleted after a pause, and another one follows."""
     if job.metadata.deletion_timestamp:
         return job_terminating(job.metadata.name)
     if not ctx.controls(job):
         message = f"{job_of_others('Backup', job)}, and the files are removed"
-        ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
+        await ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
         return Waiting("ForeignJob", message, _LOOK_AGAIN)
     body = job.decode()
     if pods.finished(body) == "Complete":
-        return _ended_without_a_word(ctx, body)
+        return await _ended_without_a_word(ctx, body)
     if pods.finished(body) != "Failed":
-        return await_start(ctx, job.metadata.name, status.CLEAN, is_recreated=True)
+        return await await_start(ctx, job.metadata.name, status.CLEAN, is_recreated=True)
     failed = pods.condition_of_job(body, "Failed")
     if not _is_explained(ctx):
         message = f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; look at its pods' logs"
-        ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
+        await ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
     if rest := time_left(str(failed.get("lastTransitionTime") or ""), _PAUSE, ctx.now):
         return Waiting("RetryPending", f"Job {job.key} has failed; the next one follows in a while", rest)
-    ctx.delete_job(job.metadata.name)
+    await ctx.delete_job(job.metadata.name)
     return job_terminating(job.metadata.name)
 
 
-def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | None:
+async def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | None:
     """Handle a Complete Job whose pod has not written Clean: wait for the result, then recreate the Job."""
     if wait := ctx.await_result(job):
         return wait
     name = job["metadata"]["name"]
     message = f"Job {name} has ended without saying that the files are gone; it is made again"
-    ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
-    ctx.delete_job(name)
+    await ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
+    await ctx.delete_job(name)
     return job_terminating(name)
 
 
@@ -159,13 +160,13 @@ def _is_explained(ctx: JobOwner[Backup]) -> bool:
     return said.get("status") == "True" and ctx.status.get("phase") == status.CLEAN_FAILED
 
 
-def _clean(ctx: JobOwner[Backup]) -> NotDone | None:
-    def build() -> Json:
+async def _clean(ctx: JobOwner[Backup]) -> NotDone | None:
+    async def build() -> Json:
         return jobs.clean_job(ctx.model, ctx.secrets(secret_names(ctx.model.spec, None)), ctx.settings)
 
-    if lacking := make(ctx, build, "CreateCleanJobFailed"):
+    if lacking := await make(ctx, build, "CreateCleanJobFailed"):
         return lacking
-    ctx.say(status.CLEAN, is_true=False)
+    await ctx.say(status.CLEAN, is_true=False)
     return None
 
 
@@ -178,7 +179,7 @@ def _namespace_goes(ctx: JobOwner[Backup]) -> bool:
     return found is not None and found.metadata.deletion_timestamp is not None
 
 
-def _let_go(ctx: JobOwner[Backup], path: str) -> None:
+async def _let_go(ctx: JobOwner[Backup], path: str) -> None:
     """Remove the finalizer, because no Job can be created in a namespace that is being deleted; v1.6 waits forever."""
     log.warning("the namespace is being deleted, so that no Job can remove the files: remove them yourself", path=path)
-    ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))
+    ctx.became(await RemoveFinalizer(BACKUPS, ctx.owner, FINALIZER))

@@ -15,6 +15,7 @@ from controllers.job_owners.controller import job_owner_controller
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.sync import JobOwnerKind
 from controllers.runtime import Runtime
+from kube.actions import Decision
 from kube.resources import BACKUPS
 from member.backups.naming import BACKUP
 from member.backups.pods import ManagerSettings
@@ -36,7 +37,7 @@ def backup_controller(  # noqa: PLR0917  (what a controller is made of)
     """
     kernel = Kernel(etcd_of, runtime.clock, runtime.memory(Watched, BACKUPS))
 
-    def step(ctx: JobOwner[Backup]) -> Outcome | None:
+    def step(ctx: JobOwner[Backup]) -> Decision[Outcome | None]:
         if ctx.owner.metadata.deletion_timestamp:
             return cleaning.sync(ctx, kernel)
         return logs.sync(ctx, kernel) if ctx.model.spec.backup_mode == "log" else making.sync(ctx)

@@ -12,15 +12,19 @@ from controllers.cluster_etcd import EtcdOf
 from controllers.memory import Memory
 from dataplane.errors import DataPlaneError
 from dataplane.etcd import EtcdClient
-from dataplane.log_backups import LogTask, end_log_task, log_task_names, read_log_task
+from dataplane.log_backups import LogTask, log_task_names, read_log_task
 from kube.errors import ApiError
 from kube.objects import Object
+from member.actions import EndLogTask
 from ports.clock import Clock
 from ports.transport import TransportError
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+_SILENCE = (InvalidField, DataPlaneError, ApiError, TransportError)
+"""Errors after which the task in the cluster is unknown."""
 
 EVERY = 60.0
 """Seconds between two reads of a task."""
@@ -74,18 +78,22 @@ class Kernel:
         """The names of all present tasks of a cluster; None if PD does not answer."""
         return self._asked(cluster, log_task_names)
 
-    def end(self, cluster: Object, name: str) -> bool:
+    async def end(self, cluster: Object, name: str) -> bool:
         """End the task of a name; return True if PD has confirmed it. Raises LeaseExpired."""
-
-        def act(etcd: EtcdClient) -> bool:
-            end_log_task(etcd, name)
-            return True
-
-        return bool(self._asked(cluster, act))
+        try:
+            await EndLogTask(self._etcd_of(cluster), name)
+        except _SILENCE as error:
+            _log_silence(cluster, error)
+            return False
+        return True
 
     def _asked(self, cluster: Object, question: Callable[[EtcdClient], T]) -> T | None:
         try:
             return question(self._etcd_of(cluster))
-        except (InvalidField, DataPlaneError, ApiError, TransportError) as error:
-            log.warning("PD does not answer for a log backup", cluster=cluster.key, error=str(error))
+        except _SILENCE as error:
+            _log_silence(cluster, error)
             return None
+
+
+def _log_silence(cluster: Object, error: Exception) -> None:
+    log.warning("PD does not answer for a log backup", cluster=cluster.key, error=str(error))

@@ -24,6 +24,7 @@ from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, refuse, schedule, serving_cluster
 from controllers.job_owners.starting import await_start
+from kube.actions import AddFinalizer
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
@@ -41,30 +42,30 @@ _PAUSE = 300.0
 """Seconds before such a Job is recreated."""
 
 
-def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
+async def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     """Take the next step of a log backup that is not being deleted. Raises ApiError, TransportError."""
     _speak_for(ctx, log_backups.due(ctx.model.spec, ctx.status))
     if problems := validate_backup(ctx.model):
-        refuse(ctx, problems)
+        await refuse(ctx, problems)
         return None
     if status.holds(ctx.status, status.INVALID):
-        ctx.write(status.with_condition(ctx.status, status.INVALID, ctx.now, "Corrected", is_true=False))
+        await ctx.write(status.with_condition(ctx.status, status.INVALID, ctx.now, "Corrected", is_true=False))
     if log_backups.is_in_sync(log_backups.due(ctx.model.spec, ctx.status), ctx.status) and _phase(ctx) == STOPPED:
         return None
     br = ctx.model.spec.br
     assert br is not None  # validation requires it
-    tc = cluster(ctx, br)
+    tc = await cluster(ctx, br)
     if isinstance(tc, NotDone):
         return tc
-    next_look = Done(retry_after=_look(ctx, kernel))
+    next_look = Done(retry_after=await _look(ctx, kernel))
     _speak_for(ctx, command := log_backups.due(ctx.model.spec, ctx.status))
-    outcome = None if log_backups.is_in_sync(command, ctx.status) else _carry_out(ctx, command, kernel)
+    outcome = None if log_backups.is_in_sync(command, ctx.status) else await _carry_out(ctx, command, kernel)
     return in_time_for(outcome, next_look) if outcome else next_look
 
 
 @dataclass(frozen=True, slots=True)
 class _OfCommand:
-    """A `Merge` that adds conditions to the status of a sub-command, together with `fields`."""
+    """A `WithCondition` that adds conditions to the status of a sub-command, together with `fields`."""
 
     command: str
     fields: Mapping[str, object]
@@ -72,14 +73,14 @@ class _OfCommand:
     def __call__(
         self, status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
     ) -> Json:
-        """See `Merge`; conditions of sub-commands are never False."""
+        """See `WithCondition`; conditions of sub-commands are never False."""
         assert is_true
         return log_backups.with_command(status, LogCondition(self.command, kind, reason, message), now, self.fields)
 
 
 def _speak_for(ctx: JobOwner[Backup], command: str) -> None:
     until = {"logTruncatingUntil": ctx.model.spec.log_truncate_until} if command == TRUNCATE else {}
-    ctx.merge = _OfCommand(command, until)
+    ctx.with_condition = _OfCommand(command, until)
 
 
 def _phase(ctx: JobOwner[Backup]) -> str:
@@ -89,7 +90,7 @@ def _phase(ctx: JobOwner[Backup]) -> str:
 # the state of the task in the cluster
 
 
-def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
+async def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
     """Write the checkpoint and other findings into the status; return the seconds until the next read, if any."""
     now, key, br = ctx.status, ctx.owner.key, ctx.model.spec.br
     if br is None or not now.get("commitTs") or _phase(ctx) == STOPPED:
@@ -102,10 +103,10 @@ def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
     if task is None:
         return kernel.rest(key)
     if task.checkpoint and str(task.checkpoint) != now.get("logCheckpointTs"):
-        ctx.write(now | {"logCheckpointTs": str(task.checkpoint), "timeSynced": stamp(ctx.now)})
+        await ctx.write(now | {"logCheckpointTs": str(task.checkpoint), "timeSynced": stamp(ctx.now)})
     watched, seen = kernel.watched(key), kernel_sync.finding(ctx.model.spec, ctx.status, ctx.name, task)
     if seen is not None and (seen.is_certain or seen.said == watched.suspected):
-        _write_finding(ctx, seen.said)
+        await _write_finding(ctx, seen.said)
         seen = None
     watched.suspected = seen.said if seen else None
     if seen:
@@ -113,47 +114,47 @@ def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
     return kernel.rest(key)
 
 
-def _write_finding(ctx: JobOwner[Backup], said: LogCondition) -> None:
+async def _write_finding(ctx: JobOwner[Backup], said: LogCondition) -> None:
     _speak_for(ctx, said.command)
-    if ctx.merge(ctx.status, said.kind, ctx.now, said.reason, said.message) == ctx.status:
+    if ctx.with_condition(ctx.status, said.kind, ctx.now, said.reason, said.message) == ctx.status:
         return
-    ctx.say(said.kind, said.reason, said.message)
-    ctx.write(ctx.status | {"timeSynced": stamp(ctx.now)})
+    await ctx.say(said.kind, said.reason, said.message)
+    await ctx.write(ctx.status | {"timeSynced": stamp(ctx.now)})
 
 
 # the sub-commands that the spec requests
 
 
-def _carry_out(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None:
+async def _carry_out(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None:
     """Run a sub-command by its Job; a failed one is retried when its Job has been deleted."""
     spec, now = ctx.model.spec, ctx.status
     if command == STOP and not now.get("commitTs"):
-        return give_up(
+        return await give_up(
             ctx, "NotStarted", "a log backup that has not begun can't be stopped; remove spec.logStop, or delete it"
         )
     if command == TRUNCATE and _is_truncated(spec.log_truncate_until, now):
-        _say_truncated(ctx)
+        await _say_truncated(ctx)
         return None
     entry = log_backups.entry(now, command, spec.log_truncate_until)
     name = log_job_name(ctx.name, command)
     if entry.get("phase") in (*_ACTIVE, status.FAILED):
         if (job := ctx.cached_job(name)) is not None:
-            return _look_after(ctx, job, entry)
+            return await _look_after(ctx, job, entry)
         if not ctx.has_lost(name):
             return None
-        if wait := ctx.await_pods(name):
+        if wait := await ctx.await_pods(name):
             return wait
-    wait = _await_reader(ctx) if command == TRUNCATE else None
-    return wait or _make(ctx, command, kernel)
+    wait = await _await_reader(ctx) if command == TRUNCATE else None
+    return wait or await _make(ctx, command, kernel)
 
 
-def _await_reader(ctx: JobOwner[Backup]) -> Waiting | None:
+async def _await_reader(ctx: JobOwner[Backup]) -> Waiting | None:
     """The wait for a reader of the part of the log that the truncation removes. Raises ApiError, TransportError."""
     reader = reader_of(ctx, str(ctx.status.get("backupPath") or ""), tso.parse(ctx.model.spec.log_truncate_until))
     if not reader:
         return None
     message = f"the log is not truncated while {reader} reads it; it is when that one has ended"
-    ctx.say(status.RETRY_FAILED, "FilesInUse", message)
+    await ctx.say(status.RETRY_FAILED, "FilesInUse", message)
     return Waiting("FilesInUse", message, _LOOK_AGAIN)
 
 
@@ -163,14 +164,14 @@ def _is_truncated(until: str, now: Json) -> bool:
     return tso.parse(until) <= reached
 
 
-def _say_truncated(ctx: JobOwner[Backup]) -> None:
+async def _say_truncated(ctx: JobOwner[Backup]) -> None:
     at = stamp(ctx.now)
     fields = {"timeStarted": at, "timeCompleted": at, "logTruncatingUntil": ctx.model.spec.log_truncate_until}
     said = LogCondition(TRUNCATE, COMPLETE, message="the log does not reach back so far")
-    ctx.write(log_backups.with_command(ctx.status, said, ctx.now, fields))
+    await ctx.write(log_backups.with_command(ctx.status, said, ctx.now, fields))
 
 
-def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcome | None:
+async def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcome | None:
     """Follow the Job. If it has ended without a report from its pod, it has crashed and is recreated after a pause."""
     body, name = job.decode(), job.metadata.name
     ended = pods.finished(body)
@@ -178,47 +179,47 @@ def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcome | No
     if job.metadata.deletion_timestamp or (entry["phase"] == status.FAILED and said != _CRASHED):
         return None
     if not ended:
-        return await_start(ctx, name, command=entry["command"], is_recreated=True)
+        return await await_start(ctx, name, command=entry["command"], is_recreated=True)
     condition = pods.condition_of_job(body, ended)
     since = str(condition.get("lastTransitionTime") or "")
     if entry["phase"] == status.FAILED:
         if rest := time_left(since, _PAUSE, ctx.now):
             return Waiting("RetryPending", f"Job {name} has failed; the next one follows in a while", rest)
-        ctx.delete_job(name)
+        await ctx.delete_job(name)
         return job_terminating(name)
     if ended == status.COMPLETE and (wait := ctx.await_result(body)):
         return wait
     why = condition.get("reason") if ended == status.FAILED else "its pod has not said how it ended"
     message = f"Job {name} has failed: {why}; it is made again in a while, and at once when you delete it"
-    ctx.say(status.FAILED, _CRASHED, message)
+    await ctx.say(status.FAILED, _CRASHED, message)
     return Waiting("RetryPending", message, _PAUSE)
 
 
-def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None:
+async def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None:
     name, br = log_job_name(ctx.name, command), ctx.model.spec.br
     there = ctx.live_job(name)
     if there is not None and ctx.controls(there):
         if pods.finished(there.decode()):
-            ctx.delete_job(name)
+            await ctx.delete_job(name)
             return job_terminating(name)
         if not _does(there, jobs.log_arguments(ctx.model, command)):
             return None  # it truncates until another moment; its end causes an event
     assert br is not None
-    tc = serving_cluster(ctx, br, ctx.model.spec)
+    tc = await serving_cluster(ctx, br, ctx.model.spec)
     if isinstance(tc, NotDone):
         return tc
     if problems := validate_backup(ctx.model, pods.tikv_version(tc)):
-        refuse(ctx, problems)
+        await refuse(ctx, problems)
         return None
     if command == START and (wait := _await_others(ctx, kernel, br)):
         return wait
-    return schedule(
+    return await schedule(
         ctx, name, lambda: _built(ctx, tc, command), "CreateBackupJobFailed", lambda: _keep_until_stopped(ctx)
     )
 
 
-def _keep_until_stopped(ctx: JobOwner[Backup]) -> None:
-    ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
+async def _keep_until_stopped(ctx: JobOwner[Backup]) -> None:
+    ctx.became(await AddFinalizer(BACKUPS, ctx.owner, FINALIZER))
 
 
 def _await_others(ctx: JobOwner[Backup], kernel: Kernel, br: BRConfig) -> Waiting | None:
@@ -254,7 +255,7 @@ def _does(job: Object, arguments: list[str]) -> bool:
     return set(arguments) <= set(told)
 
 
-def _built(ctx: JobOwner[Backup], tc: TidbCluster, command: str) -> Json:
+async def _built(ctx: JobOwner[Backup], tc: TidbCluster, command: str) -> Json:
     """The Job. Raises BadJob, ApiError, TransportError."""
     secrets = ctx.secrets(pods.secret_names(ctx.model.spec, ctx.model.spec.from_, tc))
     return jobs.log_job(ctx.model, tc, secrets, ctx.settings, command)

@@ -18,6 +18,7 @@ from controllers.job_owners.prerequisites import (
     serving_cluster,
 )
 from controllers.job_owners.starting import await_start
+from kube.actions import AddFinalizer
 from kube.objects import Json
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
@@ -25,102 +26,102 @@ from member.backups.naming import FINALIZER, backup_job_name
 from member.outcome import NotDone, Outcome, Waiting
 
 
-def sync(ctx: JobOwner[Backup]) -> Outcome | None:
+async def sync(ctx: JobOwner[Backup]) -> Outcome | None:
     """Take the next step of a Backup that is not being deleted. Raises ApiError, TransportError."""
     now = ctx.status
     if status.ended(now):
-        _protect(ctx)  # the policy may have changed
+        await _protect(ctx)  # the policy may have changed
         return None
     name = backup_job_name(ctx.name)
     job = ctx.cached_job(name)
     if job is not None and pods.finished(body := job.decode()) == "Failed" and not job.metadata.deletion_timestamp:
-        return _failed(ctx, body)
+        return await _failed(ctx, body)
     if retry.is_retrying(now):
-        return _try_again(ctx)
+        return await _try_again(ctx)
     if retry.is_recorded(now):
-        return _failed(ctx, None)
-    return _go_on(ctx, name)
+        return await _failed(ctx, None)
+    return await _go_on(ctx, name)
 
 
-def _go_on(ctx: JobOwner[Backup], name: str) -> Outcome | None:
+async def _go_on(ctx: JobOwner[Backup], name: str) -> Outcome | None:
     """Follow the Job, which has not failed, or create it."""
     now = ctx.status
     if (done := ctx.complete_job(name)) is not None:
-        return ctx.await_result(done) or _ended_silently(ctx, name)
+        return ctx.await_result(done) or await _ended_silently(ctx, name)
     if any(status.holds(now, kind) for kind in (status.SCHEDULED, status.RUNNING, status.PREPARE)):
-        return ctx.look_for(name) or await_start(ctx, name)
-    return _make(ctx)
+        return await ctx.look_for(name) or await await_start(ctx, name)
+    return await _make(ctx)
 
 
-def _ended_silently(ctx: JobOwner[Backup], name: str) -> Outcome | None:
+async def _ended_silently(ctx: JobOwner[Backup], name: str) -> Outcome | None:
     """Write Failed, because another client has replaced the status: without commitTs the backup is not usable."""
     message = (
         f"Job {name} has ended well, and somebody has removed from the status what its pod had written there; the "
         f"files are in {backup_path(ctx.model.spec)}, and stay"
     )
-    ctx.say(status.FAILED, "StatusReplaced", message)
+    await ctx.say(status.FAILED, "StatusReplaced", message)
     return None
 
 
-def _failed(ctx: JobOwner[Backup], job: Json | None) -> Outcome | None:
+async def _failed(ctx: JobOwner[Backup], job: Json | None) -> Outcome | None:
     """Handle a Job that failed without a report of its pod: it crashed or was evicted. `job` is None if it is gone."""
     now, policy = ctx.status, ctx.model.spec.backoff_retry_policy
     if problems := validate_backup(ctx.model):
-        refuse(ctx, problems)
+        await refuse(ctx, problems)
         return None
     if retry.is_retrying(now):
-        return _try_again(ctx)
+        return await _try_again(ctx)
     if job is not None and not retry.is_recorded(now):
         live = ctx.live_job(job["metadata"]["name"])
         if live is None or live.metadata.uid != job["metadata"]["uid"]:
             message = f"waiting for the cache to show that Job {job['metadata']['name']} has been replaced"
             return Waiting("CacheOutdated", message, JOB_TERMINATING)
-        ctx.write(retry.with_record(now, job, policy, ctx.now))
+        await ctx.write(retry.with_record(now, job, policy, ctx.now))
         now = ctx.status
     decision = retry.decided(now, policy, ctx.now)
     if isinstance(decision, Waiting):
         return decision
-    ctx.report_trouble(now, decision)
-    ctx.write(decision)
-    return _try_again(ctx) if retry.is_retrying(decision) else None
+    await ctx.report_trouble(now, decision)
+    await ctx.write(decision)
+    return await _try_again(ctx) if retry.is_retrying(decision) else None
 
 
-def _try_again(ctx: JobOwner[Backup]) -> Outcome | None:
+async def _try_again(ctx: JobOwner[Backup]) -> Outcome | None:
     """Delete the failed Job and its pods, and then create the next one."""
     if not retry.has_gone(ctx.status):
-        if not ctx.delete_job(backup_job_name(ctx.name)):
+        if not await ctx.delete_job(backup_job_name(ctx.name)):
             return job_terminating(backup_job_name(ctx.name))
-        ctx.write(retry.with_restart(ctx.status, ctx.now))
-    return _make(ctx)
+        await ctx.write(retry.with_restart(ctx.status, ctx.now))
+    return await _make(ctx)
 
 
-def _make(ctx: JobOwner[Backup]) -> Outcome | None:
+async def _make(ctx: JobOwner[Backup]) -> Outcome | None:
     if problems := validate_backup(ctx.model):
-        refuse(ctx, problems)
+        await refuse(ctx, problems)
         return None
     br = ctx.model.spec.br
-    tc = serving_cluster(ctx, br, ctx.model.spec, ctx.model.spec.from_) if br else None
+    tc = await serving_cluster(ctx, br, ctx.model.spec, ctx.model.spec.from_) if br else None
     if isinstance(tc, NotDone):
         return tc
     if tc is not None and (problems := validate_backup(ctx.model, pods.tikv_version(tc))):
-        refuse(ctx, problems)
+        await refuse(ctx, problems)
         return None
-    no_longer_invalid(ctx)
+    await no_longer_invalid(ctx)
     if tc is not None and (user := _user_of_removed_files(ctx, tc)):
         message = (
             f"BR before v6.5.1 begins anew by removing all that is below {ctx.status['backupPath']}, and {user} needs "
             "some of it; make another Backup, with a prefix of its own"
         )
-        ctx.say(status.FAILED, "FilesInUse", message)
+        await ctx.say(status.FAILED, "FilesInUse", message)
         return None
     name = backup_job_name(ctx.name)
-    return schedule(ctx, name, lambda: _built(ctx, tc), "CreateBackupJobFailed", lambda: _protect(ctx))
+    return await schedule(ctx, name, lambda: _built(ctx, tc), "CreateBackupJobFailed", lambda: _protect(ctx))
 
 
-def _protect(ctx: JobOwner[Backup]) -> None:
+async def _protect(ctx: JobOwner[Backup]) -> None:
     """Add the finalizer, unless the policy retains the files."""
     if ctx.model.spec.clean_policy != "Retain":
-        ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
+        ctx.became(await AddFinalizer(BACKUPS, ctx.owner, FINALIZER))
 
 
 def _user_of_removed_files(ctx: JobOwner[Backup], tc: TidbCluster) -> str:
@@ -133,12 +134,12 @@ def _user_of_removed_files(ctx: JobOwner[Backup], tc: TidbCluster) -> str:
     return user_of(ctx, path) if removes and ctx.live_job(backup_job_name(ctx.name)) is None else ""
 
 
-def _built(ctx: JobOwner[Backup], tc: TidbCluster | None) -> Json:
+async def _built(ctx: JobOwner[Backup], tc: TidbCluster | None) -> Json:
     """The Job; for an export, its claim is created too. Raises BadJob, ApiError, TransportError."""
     spec = ctx.model.spec
     secrets = ctx.secrets(pods.secret_names(spec, spec.from_, tc))
     if tc is not None:
         return jobs.snapshot_job(ctx.model, tc, secrets, ctx.settings)
     job = jobs.export_job(ctx.model, secrets, ctx.settings)
-    ensure_claim(ctx, jobs.export_claim(ctx.model))
+    await ensure_claim(ctx, jobs.export_claim(ctx.model))
     return job

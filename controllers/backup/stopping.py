@@ -22,6 +22,7 @@ from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, job_of_others, make
 from controllers.job_owners.starting import await_start
 from dataplane.log_backups import LogTask
+from kube.actions import Emit
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
@@ -46,7 +47,7 @@ def job_names(name: str) -> list[str]:
     return [log_job_name(name, command) for command in COMMANDS]
 
 
-def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
+async def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     """Stop a log backup whose own Jobs have ended; None when it is stopped.
 
     Raises ApiError, TransportError.
@@ -60,15 +61,15 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     if not isinstance(found, Object):
         return found
     if there is not None and ctx.controls(there) and (ended != "Failed" or there.metadata.deletion_timestamp):
-        return await_start(ctx, there.metadata.name, is_recreated=True) or _stopping(ctx, _LOOK_AGAIN)
+        return await await_start(ctx, there.metadata.name, is_recreated=True) or _stopping(ctx, _LOOK_AGAIN)
     if _is_unknown(ctx, kernel.ask(found, ctx.name)):
         return None
     if there is None:
-        return _make(ctx)
-    return _again(ctx, there)
+        return await _make(ctx)
+    return await _again(ctx, there)
 
 
-def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
+async def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
     """End the task of a log backup whose namespace is being deleted, in a cluster of another namespace.
 
     None if nothing is left to do: the task has ended, or an event of the cluster reports that it remains. Raises
@@ -84,10 +85,10 @@ def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
     if task is not None and _is_unknown(ctx, task):
         return None
     whose = f"log backup {ctx.owner.key}, whose namespace is being deleted,"
-    if task is not None and kernel.end(found, ctx.name):
+    if task is not None and await kernel.end(found, ctx.name):
         path = str(ctx.status.get("backupPath") or "")
         message = f"{whose} was ended: its task {ctx.name} was removed from PD; its files stay in {path}"
-        ctx.runtime.recorder.event(found, NORMAL, "LogBackupEnded", message)
+        await Emit(found, NORMAL, "LogBackupEnded", message)
         return None
     if seconds_since(ctx.owner.metadata.deletion_timestamp or "", ctx.now) < _PATIENCE:
         message = f"waiting for PD of TidbCluster {found.key} to answer, from which task {ctx.name} is to be removed"
@@ -96,7 +97,7 @@ def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
         f"{whose} still runs here, since PD did not answer: it holds back garbage collection, and no other log backup "
         f"can begin; when PD answers, run `br log stop --task-name={ctx.name}`"
     )
-    ctx.runtime.recorder.event(found, WARNING, "LogTaskRemains", message)
+    await Emit(found, WARNING, "LogTaskRemains", message)
     log.warning("a log backup goes on without its Backup", task=ctx.name, cluster=found.key)
     return None
 
@@ -121,36 +122,36 @@ def _stopping(ctx: JobOwner[Backup], seconds: float) -> Waiting:
     return Waiting("StoppingLogBackup", f"waiting for Job {stop_job_name(ctx.name)} to stop the log backup", seconds)
 
 
-def _make(ctx: JobOwner[Backup]) -> NotDone:
+async def _make(ctx: JobOwner[Backup]) -> NotDone:
     """Create the Job; the next sync reads everything again before the next step."""
     assert ctx.model.spec.br is not None  # the caller has found its cluster
-    tc = cluster(ctx, ctx.model.spec.br)
+    tc = await cluster(ctx, ctx.model.spec.br)
     if isinstance(tc, NotDone):
         return tc
 
-    def build() -> Json:
+    async def build() -> Json:
         secrets = ctx.secrets(pods.secret_names(ctx.model.spec, ctx.model.spec.from_, tc))
         return jobs.stop_job(ctx.model, tc, secrets, ctx.settings)
 
-    if lacking := make(ctx, build, _REASON):
+    if lacking := await make(ctx, build, _REASON):
         return lacking
     scheduled = backup_conditions.with_condition(ctx.status, status.SCHEDULED, ctx.now, command=STOP)
-    ctx.write(scheduled)
+    await ctx.write(scheduled)
     return _stopping(ctx, JOB_TERMINATING)
 
 
-def _again(ctx: JobOwner[Backup], job: Object) -> NotDone:
+async def _again(ctx: JobOwner[Backup], job: Object) -> NotDone:
     """Report a Job that failed or has another owner, and retry after a pause."""
     if not ctx.controls(job):
-        return give_up(ctx, _REASON, f"{job_of_others('Backup', job)}, and the log backup is stopped")
+        return await give_up(ctx, _REASON, f"{job_of_others('Backup', job)}, and the log backup is stopped")
     failed = pods.condition_of_job(job.decode(), "Failed")
     where = f"TidbCluster {ctx.model.spec.br.cluster}" if ctx.model.spec.br else "the TidbCluster"
     message = (
         f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; the files are kept until the log "
         f"backup is stopped: it is tried again, or run `br log stop --task-name={ctx.name}`, or delete {where}"
     )
-    ctx.say(status.RETRY_FAILED, _REASON, message)
+    await ctx.say(status.RETRY_FAILED, _REASON, message)
     if rest := time_left(str(failed.get("lastTransitionTime") or ""), _PAUSE, ctx.now):
         return Waiting(_REASON, message, min(rest, _LOOK_AGAIN))
-    ctx.delete_job(job.metadata.name)
+    await ctx.delete_job(job.metadata.name)
     return job_terminating(job.metadata.name)

@@ -31,7 +31,7 @@ class Span:
     end: datetime
 
 
-def sync(schedule: Scheduling) -> None:
+async def sync(schedule: Scheduling) -> None:
     """Note the progress of the last compaction, and create the next. Raises ApiError, TransportError."""
     ctx = schedule.ctx
     spec = ctx.model.spec
@@ -39,15 +39,15 @@ def sync(schedule: Scheduling) -> None:
     log_start = schedule.time("logBackupStartTs")
     if template is None or not interval or log_start is None or spec.pause or schedule.blocks(*_FIELDS):
         return
-    if not _catch_up_with_last(schedule, log_start):
+    if not await _catch_up_with_last(schedule, log_start):
         return
     every = timedelta(seconds=duration.seconds(interval))
     span = next_span(ctx.status, every, _checkpoint(schedule), spec.min_compact_start_ts or "", ctx.now)
-    if span is None or _adopted(schedule, span):
+    if span is None or await _adopted(schedule, span):
         return
     made = scheduled_compaction(ctx.model, template, log_start, span.start, span.end, ctx.now)
-    schedule.create(COMPACT_BACKUPS, made)
-    schedule.note(lastCompact=made["metadata"]["name"], lastCompactExecutionTs=stamp(ctx.now))
+    await schedule.create(COMPACT_BACKUPS, made)
+    await schedule.note(lastCompact=made["metadata"]["name"], lastCompactExecutionTs=stamp(ctx.now))
 
 
 def next_span(status: Json, every: timedelta, checkpoint: int, least: str, now: datetime) -> Span | None:
@@ -75,7 +75,7 @@ def _checkpoint(schedule: Scheduling) -> int:
     return log_backup.checkpoint(schedule, backup) if backup else 0
 
 
-def _catch_up_with_last(schedule: Scheduling, log_start: datetime) -> bool:
+async def _catch_up_with_last(schedule: Scheduling, log_start: datetime) -> bool:
     """Note the progress of the last compaction; return True if another one may begin."""
     ctx = schedule.ctx
     last = schedule.children.compactions.get(ctx.namespace, str(ctx.status.get("lastCompact") or ""))
@@ -89,7 +89,7 @@ def _catch_up_with_last(schedule: Scheduling, log_start: datetime) -> bool:
         return False
     known = schedule.time("lastCompactProgress")
     if reached >= log_start and (known is None or reached > known):
-        schedule.note(lastCompactProgress=stamp(reached))
+        await schedule.note(lastCompactProgress=stamp(reached))
     return True
 
 
@@ -106,7 +106,7 @@ def _reached(compaction: Object) -> datetime | None:
     return tso.time_of(max(timestamp(str(each or "")) for each in texts[status["state"]]))
 
 
-def _adopted(schedule: Scheduling, span: Span) -> bool:
+async def _adopted(schedule: Scheduling, span: Span) -> bool:
     """True if a compaction exists that the status lacks, because the process crashed; it is added to the status."""
     ctx = schedule.ctx
     found = ctx.runtime.client.list_page(COMPACT_BACKUPS, ctx.namespace).items
@@ -115,7 +115,7 @@ def _adopted(schedule: Scheduling, span: Span) -> bool:
     same = max((each for each in unknown if _stands_for(each, span, last)), key=_created, default=None)
     if same is None:
         return False
-    schedule.note(lastCompact=same.metadata.name, lastCompactExecutionTs=stamp(_created(same)))
+    await schedule.note(lastCompact=same.metadata.name, lastCompactExecutionTs=stamp(_created(same)))
     return True
 
 

@@ -39,7 +39,7 @@ def with_conditions(status: Json, said: dict[str, ConditionValue], now: datetime
 def with_refusal(
     status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
 ) -> Json:
-    """The status of a schedule that cannot be decoded (`controllers.job_owners.job_owner.Merge`)."""
+    """The status of a schedule that cannot be decoded (`controllers.job_owners.job_owner.WithCondition`)."""
     refused = kind == UNREADABLE and is_true
     value = (not refused, reason, message)
     return with_conditions(status, {VALID: value, ACTIVE: value} if refused else {VALID: value}, now)

@@ -35,7 +35,7 @@ def backup_schedule_controller(
         model=BackupSchedule,
         defaults=with_schedule_defaults,
         step=functools.partial(sync, children=children),
-        merge=with_refusal,
+        with_condition=with_refusal,
     )
     schedules = resources.lister_for(BACKUP_SCHEDULES)
     caches = JobCaches(schedules, owned.lister_for(JOBS), resources.lister_for(TIDB_CLUSTERS))

@@ -16,10 +16,13 @@ from controllers.backup_schedule.made import Made, made_of, timestamp
 from controllers.backup_schedule.retention import Expired, Log
 from controllers.backup_schedule.scheduling import Scheduling
 from controllers.job_owners.files import everything, reads
+from kube.actions import Apply, Emit
 from kube.deletion import Destroyer
 from kube.events import NORMAL
 from kube.objects import Json, Object
 from kube.resources import BACKUPS, COMPACT_BACKUPS, RESTORES, Resource
+from member.actions import Delete
+from member.evidence import shown_by
 from ports import duration
 
 _FIELD = "spec.maxReservedTime"
@@ -28,22 +31,22 @@ _LOOK_AGAIN = 60.0
 """Seconds until the operator checks again if a Restore still reads the log."""
 
 
-def sync(schedule: Scheduling) -> float | None:
+async def sync(schedule: Scheduling) -> float | None:
     """Remove what has expired; return the seconds until the next check, None if there is none.
 
     Raises Conflict, other ApiErrors, TransportError.
     """
     if schedule.blocks(_FIELD):
         return None
-    _remove_compactions(schedule)
+    await _remove_compactions(schedule)
     expired = _expired(schedule, schedule.backups)
     if not expired.backups and not expired.log_until:
         return None
     if expired.backups:
         expired = _expired(schedule, schedule.mine(schedule.live_backups()))
         for each in expired.backups:
-            _delete(schedule, BACKUPS, each.name, functools.partial(_is_still, each))
-    return _truncate(schedule, expired.log_until)
+            await _delete(schedule, BACKUPS, each.name, functools.partial(_is_still, each))
+    return await _truncate(schedule, expired.log_until)
 
 
 def _expired(schedule: Scheduling, backups: Sequence[Made]) -> Expired:
@@ -70,20 +73,19 @@ def _is_still(known: Made, there: Object) -> bool:
     return (found.uid, found.end, found.is_good) == (known.uid, known.end, known.is_good)
 
 
-def _delete(schedule: Scheduling, resource: Resource, name: str, still: Callable[[Object], bool]) -> None:
+async def _delete(schedule: Scheduling, resource: Resource, name: str, still: Callable[[Object], bool]) -> None:
     """Delete an object of this schedule if, read live, it is `still` what was decided on."""
     ctx = schedule.ctx
-    destroyer = Destroyer(ctx.runtime.client)
-    seen = destroyer.observe(resource, name, ctx.namespace)
+    seen = Destroyer(ctx.runtime.client).observe(resource, name, ctx.namespace)
     if seen is None or seen.object.metadata.deletion_timestamp or not ctx.controls(seen.object):
         return
     if still(seen.object):
-        destroyer.delete(seen)
+        await Delete(seen, shown_by(seen, f"BackupSchedule {ctx.owner.key} keeps it no longer"))
         what = f"delete {resource.kind} {ctx.namespace}/{name} for backupSchedule/{ctx.name} successful"
-        ctx.runtime.recorder.event(seen.object, NORMAL, "SuccessfulDelete", what)
+        await Emit(seen.object, NORMAL, "SuccessfulDelete", what)
 
 
-def _truncate(schedule: Scheduling, until: int) -> float | None:
+async def _truncate(schedule: Scheduling, until: int) -> float | None:
     """Truncate the log backup before `until`, as far as it is compacted and no Restore reads it."""
     there = log_backup.cached(schedule)
     backup = log_backup.model_of(there) if there else None
@@ -102,9 +104,9 @@ def _truncate(schedule: Scheduling, until: int) -> float | None:
         },
         "spec": {"logTruncateUntil": str(until)},
     }
-    schedule.ctx.runtime.applier.apply(BACKUPS, wanted, there)
+    await Apply(BACKUPS, wanted, there)
     what = f"truncate log backup {there.key} until {until} for backupSchedule/{schedule.ctx.name} successful"
-    schedule.ctx.runtime.recorder.event(there, NORMAL, "SuccessfulTruncate", what)
+    await Emit(there, NORMAL, "SuccessfulTruncate", what)
     return None
 
 
@@ -122,7 +124,7 @@ def _is_read(schedule: Scheduling, backup: Backup) -> bool:
     return any(reads(each, path, backup.spec) for each in everything(schedule.ctx, RESTORES))
 
 
-def _remove_compactions(schedule: Scheduling) -> None:
+async def _remove_compactions(schedule: Scheduling) -> None:
     """Delete old, ended CompactBackups but not their files; the last one stays, since it records the progress."""
     spec, ctx = schedule.ctx.model.spec, schedule.ctx
     found = [each for each in schedule.children.compactions.list(ctx.namespace) if ctx.controls(each)]
@@ -136,7 +138,7 @@ def _remove_compactions(schedule: Scheduling) -> None:
     else:
         old = []
     for each in old:
-        _delete(schedule, COMPACT_BACKUPS, each.metadata.name, _has_ended)
+        await _delete(schedule, COMPACT_BACKUPS, each.metadata.name, _has_ended)
 
 
 def _has_ended(compaction: Object) -> bool:

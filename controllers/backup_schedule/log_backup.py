@@ -15,6 +15,7 @@ from apis.tso import time_of
 from controllers.backup_schedule.made import timestamp
 from controllers.backup_schedule.scheduling import Answer, Scheduling
 from controllers.conditions import INVALID, ConditionValue
+from kube.actions import Emit
 from kube.errors import ApiError
 from kube.events import WARNING
 from kube.objects import Object, whose
@@ -31,7 +32,7 @@ _NEW = "New"
 _SAVES_NOT = ("Failed", "Invalid", "RetryFailed", "Paused", "Stopped")
 
 
-def sync(schedule: Scheduling) -> Answer | None:
+async def sync(schedule: Scheduling) -> Answer | None:
     """Create the log backup if it is missing; return its state, None if the spec has none. Raises ApiError, …"""
     ctx = schedule.ctx
     template = ctx.model.spec.log_backup_template
@@ -45,10 +46,10 @@ def sync(schedule: Scheduling) -> Answer | None:
     # only a live read proves that there is none
     there = known or ctx.runtime.client.find(BACKUPS, scheduled_log_name(ctx.name), ctx.namespace)
     if there is None:
-        _report_if_lost(schedule)
+        await _report_if_lost(schedule)
         try:
             begins = log_begins(ctx.model, ctx.now, schedule.others())
-            there = schedule.create(BACKUPS, scheduled_log(ctx.model, template, begins))
+            there = await schedule.create(BACKUPS, scheduled_log(ctx.model, template, begins))
         except ApiError as error:
             message = f"Backup {scheduled_log_name(ctx.name)} could not be made: {error.message}"
             return (False, "CreateFailed", message), _LOOK_AGAIN
@@ -56,7 +57,7 @@ def sync(schedule: Scheduling) -> Answer | None:
         what = f"Backup {there.key} is not of this BackupSchedule: it is {whose(there)}"
         message = f"{what}; delete it, or stop it and rename the schedule"
         return (False, "NameTaken", message), _LOOK_AGAIN
-    _note(schedule, there)
+    await _note(schedule, there)
     return _stands(there), None
 
 
@@ -96,17 +97,17 @@ def checkpoint(schedule: Scheduling, backup: Backup) -> int:
     return found if found and start and time_of(found) >= start else 0
 
 
-def _report_if_lost(schedule: Scheduling) -> None:
+async def _report_if_lost(schedule: Scheduling) -> None:
     """Warn if the log backup was deleted. In v1.6 that also stops the snapshots."""
     name = schedule.ctx.status.get("logBackup")
     if not name:
         return
     message = f"Backup {name} was deleted, and is made again; points in time can be restored from the next snapshot on"
     log.warning("the log backup was deleted, making another one", name=name)
-    schedule.ctx.runtime.recorder.event(schedule.ctx.owner, WARNING, "LogBackupDeleted", message)
+    await Emit(schedule.ctx.owner, WARNING, "LogBackupDeleted", message)
 
 
-def _note(schedule: Scheduling, there: Object) -> None:
+async def _note(schedule: Scheduling, there: Object) -> None:
     backup = model_of(there)
     start = log_start_of(backup.spec) if backup else None
     if start is None:
@@ -117,4 +118,4 @@ def _note(schedule: Scheduling, there: Object) -> None:
     fields = {"logBackup": there.metadata.name, "logBackupStartTs": stamp(start) if start else None}
     now = schedule.ctx.status
     if any(now.get(key) != value for key, value in fields.items()):
-        schedule.note(**fields)
+        await schedule.note(**fields)

@@ -14,6 +14,7 @@ from apis.times import parse_time
 from controllers.backup_schedule.made import Made, made_of
 from controllers.conditions import ConditionValue
 from controllers.job_owners.job_owner import JobOwner
+from kube.actions import Create, Emit
 from kube.errors import ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
@@ -69,22 +70,22 @@ class Scheduling:
         """The time in a field of the status, if it has one."""
         return parse_time(str(self.ctx.status.get(name) or ""))
 
-    def note(self, **fields: object) -> None:
+    async def note(self, **fields: object) -> None:
         """Write fields of the status; None removes a field. Raises like `JobOwner.write`."""
         kept = {key: value for key, value in (self.ctx.status | fields).items() if value is not None}
-        self.ctx.write(kept)
+        await self.ctx.write(kept)
 
-    def create(self, resource: Resource, desired: Json) -> Object:
+    async def create(self, resource: Resource, desired: Json) -> Object:
         """Create an object and record an event about it, or one about the schedule on a refusal. Raises ApiError, …"""
         ctx = self.ctx
-        record, name = ctx.runtime.recorder.event, desired["metadata"]["name"]
+        name = desired["metadata"]["name"]
         what = f"create {resource.kind} {ctx.namespace}/{name} for backupSchedule/{ctx.name}"
         try:
-            created = ctx.runtime.applier.create(resource, desired)
+            created = await Create(resource, desired)
         except ApiError as error:
-            record(ctx.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
+            await Emit(ctx.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
             raise
-        record(created, NORMAL, "SuccessfulCreate", f"{what} successful")
+        await Emit(created, NORMAL, "SuccessfulCreate", f"{what} successful")
         return created
 
 

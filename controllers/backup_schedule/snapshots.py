@@ -26,7 +26,7 @@ _LOOK_AGAIN = 30.0
 """Seconds until a retry after a taken name or a refusal of the API server, which cause no event."""
 
 
-def sync(schedule: Scheduling) -> Answer:
+async def sync(schedule: Scheduling) -> Answer:
     """Create the backup that is due. Raises ApiError, TransportError."""
     spec, now = schedule.ctx.model.spec, schedule.ctx.now
     if problems := schedule.blocks(*_FIELDS):
@@ -34,13 +34,13 @@ def sync(schedule: Scheduling) -> Answer:
     if spec.pause:
         return (False, "Paused", "spec.pause is true: no backups are made"), None
     times = times_of(schedule)
-    due = times.latest(_done_until(schedule), now)
+    due = times.latest(await _done_until(schedule), now)
     if due is None:
         return _next(times, now)
     if running := unfinished(_of_group(schedule, schedule.children.backups.list(schedule.ctx.namespace))):
         return _waits_for(schedule, due, running), None
     with schedule.ctx.runtime.key_locks.try_lock(BACKUP_SCHEDULES, _lock_of(schedule)) as mine:
-        return _make(schedule, times, due) if mine else (_waits(due, "another of its group"), RETRY_AFTER)
+        return await _make(schedule, times, due) if mine else (_waits(due, "another of its group"), RETRY_AFTER)
 
 
 def times_of(schedule: Scheduling) -> cron.Schedule:
@@ -50,7 +50,7 @@ def times_of(schedule: Scheduling) -> cron.Schedule:
     return cron.parse(ctx.model.spec.schedule, anchor, ctx.settings.time_zone)
 
 
-def _done_until(schedule: Scheduling) -> datetime:
+async def _done_until(schedule: Scheduling) -> datetime:
     """The time up to which no backup is due any longer.
 
     A time in the future means that the clock was set back. It is replaced by now: otherwise nothing would be due until
@@ -59,7 +59,7 @@ def _done_until(schedule: Scheduling) -> datetime:
     ctx = schedule.ctx
     last = schedule.time("lastBackupTime")
     if last is not None and last > ctx.now:
-        schedule.note(lastBackupTime=stamp(ctx.now))
+        await schedule.note(lastBackupTime=stamp(ctx.now))
         return ctx.now
     created = parse_time(ctx.owner.metadata.creation_timestamp or "")
     return last or schedule.time("allBackupCleanTime") or created or ctx.now
@@ -83,7 +83,7 @@ def _waits_for(schedule: Scheduling, due: datetime, running: Made) -> ConditionV
     return _waits(due, f"Backup {running.name}", LAST_BACKUP_RUNS if is_own else GROUP_RUNS, running.waits)
 
 
-def _make(schedule: Scheduling, times: cron.Schedule, due: datetime) -> Answer:
+async def _make(schedule: Scheduling, times: cron.Schedule, due: datetime) -> Answer:
     ctx = schedule.ctx
     live = schedule.live_backups()
     name = scheduled_name(ctx.name, due)
@@ -96,12 +96,12 @@ def _make(schedule: Scheduling, times: cron.Schedule, due: datetime) -> Answer:
         if running := unfinished(_of_group(schedule, live)):
             return _waits_for(schedule, due, running), None
         try:
-            schedule.create(BACKUPS, scheduled_backup(ctx.model, due, schedule.others()))
+            await schedule.create(BACKUPS, scheduled_backup(ctx.model, due, schedule.others()))
         except AlreadyExists:
             return _waits(due, f"Backup {name}, made meanwhile,"), RETRY_AFTER
         except ApiError as error:
             return (False, "CreateFailed", f"Backup {name} could not be made: {error.message}"), _LOOK_AGAIN
-    schedule.note(lastBackup=name, lastBackupTime=stamp(due), allBackupCleanTime=None)
+    await schedule.note(lastBackup=name, lastBackupTime=stamp(due), allBackupCleanTime=None)
     return _next(times, ctx.now)
 
 

@@ -5,6 +5,7 @@ v1.6 makes no snapshots while the log backup is missing.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from apis.backup_schedules import BackupSchedule
 from apis.validation.backup_schedules import validate_backup_schedule
@@ -24,13 +25,14 @@ from controllers.backup_schedule.scheduling import Children, Scheduling
 from controllers.conditions import ConditionValue
 from controllers.job_owners.job_owner import JobOwner
 from controllers.stages import EXPECTED
+from kube.actions import Decision
 from member.outcome import Done, Failed, Outcome
 
 _LOOK_AGAIN = 60.0
 """The maximum seconds until the next sync: no timer fires when the wall clock is set."""
 
 
-def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | None:
+async def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | None:
     """Take the next steps of a schedule. Raises ApiError, TransportError."""
     if ctx.owner.metadata.deletion_timestamp:
         return None  # Kubernetes deletes the objects that it owns
@@ -38,39 +40,37 @@ def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | None:
     said: dict[str, ConditionValue] = {VALID: valid("; ".join(map(str, schedule.problems)))}
     waits: list[float | None] = []
 
-    def snapshot() -> None:
-        said[ACTIVE], wait = snapshots.sync(schedule)
-        waits.append(wait)
-
-    def save_log() -> None:
-        if answer := log_backup.sync(schedule):
+    async def save_log() -> None:
+        if answer := await log_backup.sync(schedule):
             said[LOG_BACKUP_RUNS], wait = answer
             waits.append(wait)
 
-    steps: tuple[Callable[[], object], ...] = (
-        save_log,
-        snapshot,
-        lambda: compactions.sync(schedule),
-        lambda: waits.append(expiry.sync(schedule)),
-    )
-    troubles = [trouble for step in steps if (trouble := _trouble_of(step))]
+    async def snapshot() -> None:
+        said[ACTIVE], wait = await snapshots.sync(schedule)
+        waits.append(wait)
+
+    async def expire() -> None:
+        waits.append(await expiry.sync(schedule))
+
+    steps = (save_log, snapshot, partial(compactions.sync, schedule), expire)
+    troubles = [trouble for step in steps if (trouble := await _trouble_of(step))]
     if (last := last_backup(schedule.backups)) is not None:
         said[LAST_BACKUP_COMPLETE] = last
     for kind, reason, message in news(ctx.status, said):
-        ctx.warn(kind, reason, message)
+        await ctx.warn(kind, reason, message)
     if wait := begun_wait(ctx.status, said):
-        ctx.note(*wait)
-    ctx.write(with_conditions(ctx.status, said, ctx.now))
+        await ctx.note(*wait)
+    await ctx.write(with_conditions(ctx.status, said, ctx.now))
     if troubles:
         return troubles[0]
     soonest = min((wait for wait in waits if wait is not None), default=None)
     return Done(retry_after=None if soonest is None else min(soonest, _LOOK_AGAIN))
 
 
-def _trouble_of(step: Callable[[], object]) -> Failed | None:
+async def _trouble_of(step: Callable[[], Decision[None]]) -> Failed | None:
     """Take a step; return the failure if a server refused something, else None."""
     try:
-        step()
+        await step()
     except EXPECTED as error:
         return Failed(type(error).__name__, str(error))
     return None

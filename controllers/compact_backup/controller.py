@@ -20,7 +20,7 @@ _KIND = JobOwnerKind(
     model=CompactBackup,
     defaults=with_compact_defaults,
     step=making.sync,
-    merge=with_state,
+    with_condition=with_state,
     with_wait=with_wait,
 )
 

@@ -32,104 +32,104 @@ _LOG_AGAIN = 10.0
 """Seconds until the operator checks the progress of a log again, which causes no event."""
 
 
-def sync(ctx: JobOwner[CompactBackup]) -> Outcome | None:
+async def sync(ctx: JobOwner[CompactBackup]) -> Outcome | None:
     """Take the next step of a CompactBackup. Raises ApiError, TransportError."""
     if ctx.owner.metadata.deletion_timestamp or ctx.status.get("state") in status.ENDED:
         return None
     job = ctx.cached_job(ctx.name) or ctx.live_job(ctx.name)
     if job is not None:
-        return _look_after(ctx, job)
+        return await _look_after(ctx, job)
     if problems := validate_compact(ctx.model):
-        ctx.say(INVALID, "InvalidSpec", "; ".join(map(str, problems)))
+        await ctx.say(INVALID, "InvalidSpec", "; ".join(map(str, problems)))
         return None
     if not ctx.status.get("state"):
-        ctx.say(SCHEDULED)
-    if _is_given_up(ctx):
+        await ctx.say(SCHEDULED)
+    if await _is_given_up(ctx):
         return None
     if rest := status.due_in(ctx.status, ctx.now):
         return Waiting("RetryPending", status.last_failure(ctx.status), rest)
-    return _begin(ctx)
+    return await _begin(ctx)
 
 
-def _begin(ctx: JobOwner[CompactBackup]) -> Outcome | None:
+async def _begin(ctx: JobOwner[CompactBackup]) -> Outcome | None:
     """Create the Job once the log has the span."""
     backups = everything(ctx, BACKUPS)
     lacking = obstacle(ctx.model, list(readable(backups)))
     if isinstance(lacking, Problem):
-        ctx.say(INVALID, "InvalidSpec", str(lacking))
+        await ctx.say(INVALID, "InvalidSpec", str(lacking))
         return None
     if isinstance(lacking, Wait):
         return Waiting("WaitingForLog", with_lacking_access(ctx, lacking.what, ctx.model.spec, None), _LOG_AGAIN)
-    if wait := ctx.await_pods(ctx.name):
+    if wait := await ctx.await_pods(ctx.name):
         return wait
-    return _make(ctx, backups)
+    return await _make(ctx, backups)
 
 
-def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
+async def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
     """True if there are no retries left; then Failed is written into the status."""
     most = ctx.model.spec.max_retry_times
     if not status.is_given_up(ctx.status, most):
         return False
-    ctx.say(FAILED, "AlreadyFailed", f"tried again {most} times: {status.last_failure(ctx.status)}")
+    await ctx.say(FAILED, "AlreadyFailed", f"tried again {most} times: {status.last_failure(ctx.status)}")
     return True
 
 
-def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
+async def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
     """Follow the Job. Its pods report the progress, unless they all failed or none has started."""
     if job.metadata.deletion_timestamp:
         return job_terminating(ctx.name)
     if not ctx.controls(job):
-        return _tried(ctx, f"{job_of_others('CompactBackup', job)}, or rename the CompactBackup")
+        return await _tried(ctx, f"{job_of_others('CompactBackup', job)}, or rename the CompactBackup")
     body = job.decode()
     if pods.finished(body) == "Failed":
         why = pods.condition_of_job(body, "Failed").get("reason") or ""
         last = status.last_failure(ctx.status)
-        ctx.say(FAILED, "AlreadyFailed", f"Job {ctx.name} has failed: {why}" + (f"; {last}" if last else ""))
+        await ctx.say(FAILED, "AlreadyFailed", f"Job {ctx.name} has failed: {why}" + (f"; {last}" if last else ""))
     elif ctx.status.get("state") in (None, "", SCHEDULED, PREPARE):
         # if the state is not PREPARE, a process crashed right after it created the Job
         is_late = not time_left(job.metadata.creation_timestamp or "", LOOK_AGAIN, ctx.now)
         trouble = what_keeps_it(ctx, ctx.name) if is_late else ""
-        ctx.say(PREPARE, message=trouble)
+        await ctx.say(PREPARE, message=trouble)
         return Waiting(REASON, trouble, LOOK_AGAIN) if trouble else Done(retry_after=LOOK_AGAIN)
     return None
 
 
-def _make(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Outcome | None:
+async def _make(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Outcome | None:
     try:
-        job = _built(ctx, backups)
+        job = await _built(ctx, backups)
         if isinstance(job, NotDone):
             return job
-        ctx.create(JOBS, job)
+        await ctx.create(JOBS, job)
     except AlreadyExists:
         message = f"waiting for the cache to show Job {ctx.name}, which exists already"
         return Waiting("CacheOutdated", message, JOB_TERMINATING)
     except BadJob as error:
-        return _tried(ctx, f"{error.reason}: {error}")
+        return await _tried(ctx, f"{error.reason}: {error}")
     except ApiError as error:
-        return _tried(ctx, f"Job {ctx.name} could not be made: {error.message}")
-    ctx.say(PREPARE)
+        return await _tried(ctx, f"Job {ctx.name} could not be made: {error.message}")
+    await ctx.say(PREPARE)
     return None
 
 
-def _tried(ctx: JobOwner[CompactBackup], why: str) -> Outcome | None:
+async def _tried(ctx: JobOwner[CompactBackup], why: str) -> Outcome | None:
     """Record a failure; return the wait for the next try, None if there are no retries left."""
-    if _is_given_up(ctx):
+    if await _is_given_up(ctx):
         return None
     if rest := status.due_in(ctx.status, ctx.now):
         return Waiting("RetryPending", why, rest)
-    ctx.warn(RETRY_FAILED, "CreateCompactJobFailed", why)
-    ctx.write(status.with_retry(ctx.status, ctx.now, why))
+    await ctx.warn(RETRY_FAILED, "CreateCompactJobFailed", why)
+    await ctx.write(status.with_retry(ctx.status, ctx.now, why))
     return Waiting("RetryPending", why, status.due_in(ctx.status, ctx.now) or JOB_TERMINATING)
 
 
-def _built(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Json | NotDone:
+async def _built(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Json | NotDone:
     """The Job, or the wait for its cluster. Raises BadJob, ApiError, TransportError."""
     spec = ctx.model.spec
     if spec.br is None:
         raise BadJob("InvalidSpec", "spec.br is required; name the TidbCluster in spec.br.cluster")
     if going := being_removed(backups, [spec]):
         raise BadJob(BEING_REMOVED, f"{going} is being deleted with the files to compact; delete this one, too")
-    tc = cluster(ctx, spec.br)
+    tc = await cluster(ctx, spec.br)
     if isinstance(tc, NotDone):
         return tc
     return compaction_job(ctx.model, tc, ctx.secrets(secret_names(spec, None)), ctx.settings)

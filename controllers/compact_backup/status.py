@@ -32,7 +32,7 @@ def with_state(
     *,
     is_true: bool = True,
 ) -> Json:
-    """The status with a state (`controllers.job_owners.job_owner.Merge`); an invalid spec is Failed, as in v1.6."""
+    """The status with a state, as `job_owner.WithCondition`; an invalid spec is Failed, as in v1.6."""
     if not is_true:
         return status
     said = {"state": FAILED if kind == INVALID else kind, "message": printable(message or reason, lines=True)}

@@ -7,6 +7,7 @@ from apis.initializers import TidbInitializer, TidbInitializerStatus
 from controllers.conditions import READY
 from controllers.pod_troubles import trouble_of_job
 from controllers.simple_kind import Reconcile
+from kube.actions import Emit
 from kube.events import NORMAL
 from kube.objects import Json, Object, condition_of
 from kube.resources import PODS
@@ -28,7 +29,7 @@ def has_ended(job: Object) -> bool:
     return bool(finished(job.decode()))
 
 
-def follow(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
+async def follow(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     """Copy the status of the Job and return the outcome. Raises ApiError, TransportError."""
     body = job.decode()
     ctx.model.status = decode(body.get("status") or {}, TidbInitializerStatus)
@@ -39,7 +40,7 @@ def follow(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     if ended == "Failed":
         return _failed(ctx, _why(ctx, job))
     ctx.model.status.phase = COMPLETED
-    ctx.owned.runtime.recorder.event(ctx.owner, NORMAL, "Initialized", f"Job {name} has completed")
+    await Emit(ctx.owner, NORMAL, "Initialized", f"Job {name} has completed")
     return Done()
 
 

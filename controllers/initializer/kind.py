@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from apis.initializers import TidbInitializer
 from apis.validation.dashboards import validate_initializer
 from controllers.conditions import PROGRESSING, READY
+from controllers.database_actions import executor_of
 from controllers.initializer.running import initialize, observe
 from controllers.simple_kind import Reconcile, SimpleKind
 from controllers.stages import Stage
@@ -33,4 +34,5 @@ TIDB_INITIALIZER = SimpleKind(
     observe=observe,
     further_conditions=of_kind,
     status_fields=STATUS_FIELDS,
+    executor=executor_of,
 )

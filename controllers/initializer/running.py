@@ -31,7 +31,7 @@ _GOING = 2.0
 """Seconds until the operator checks a Job again that is being deleted."""
 
 
-def initialize(ctx: Reconcile[TidbInitializer]) -> Outcome:
+async def initialize(ctx: Reconcile[TidbInitializer]) -> Outcome:
     """The only stage of the kind. Raises OwnerGone, ForeignOwner, ApiError, TransportError."""
     status = ctx.model.status
     status.phase = status.phase or PENDING
@@ -42,23 +42,23 @@ def initialize(ctx: Reconcile[TidbInitializer]) -> Outcome:
         return following.lost(ctx)
     if job is not None and not ctx.controls(job):
         return _of_another(job)
-    return _begin(ctx) if job is None else _go_on(ctx, job)
+    return await _begin(ctx) if job is None else await _go_on(ctx, job)
 
 
-def observe(ctx: Reconcile[TidbInitializer]) -> Outcome:
+async def observe(ctx: Reconcile[TidbInitializer]) -> Outcome:
     """Follow a running Job. Raises ApiError, TransportError."""
     job = ctx.cached(JOBS, desired.object_name(ctx.model))
     is_under_way = ctx.model.status.phase == RUNNING and job is not None and ctx.controls(job)
-    return following.follow(ctx, job) if job is not None and is_under_way else Done()
+    return await following.follow(ctx, job) if job is not None and is_under_way else Done()
 
 
-def _go_on(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
+async def _go_on(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     if ctx.model.status.phase != RUNNING and following.has_ended(job) and _is_of_earlier_run(ctx, job):
-        return _delete(ctx, job)
+        return await _delete(ctx, job)
     if _is_mistaken(ctx, job):
-        return _make_again(ctx, job)
+        return await _make_again(ctx, job)
     _keep_config_map(ctx, job)
-    return following.follow(ctx, job)
+    return await following.follow(ctx, job)
 
 
 def _keep_config_map(ctx: Reconcile[TidbInitializer], job: Object) -> None:
@@ -88,7 +88,7 @@ def _again(ctx: Reconcile[TidbInitializer], job: Object | None) -> Outcome:
     return Waiting("RunningAgain", f"it is run again, since annotation {RUN} has another value")
 
 
-def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
+async def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
     """Create ConfigMap and Job, once everything that the pod mounts exists."""
     spec = ctx.model.spec
     ctx.model.status.phase = PENDING
@@ -104,7 +104,7 @@ def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
         return Waiting("CacheOutdated", "the TidbInitializer has changed; waiting for the cache to show that", 0.5)
     ctx.apply(CONFIG_MAPS, desired.config_map(ctx.model, tc, run=ctx.model.metadata.annotations.get(RUN)))
     job = ctx.make(JOBS, desired.job(ctx.model, tc))
-    return following.follow(ctx, job) if ctx.controls(job) else _of_another(job)
+    return await following.follow(ctx, job) if ctx.controls(job) else _of_another(job)
 
 
 def _missing(ctx: Reconcile[TidbInitializer], tc: TidbCluster) -> Waiting | None:
@@ -121,23 +121,23 @@ def _missing(ctx: Reconcile[TidbInitializer], tc: TidbCluster) -> Waiting | None
     return None
 
 
-def _delete(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
+async def _delete(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     """Delete the Job of an earlier run and its pods."""
 
     def may_go(job: Object) -> bool:
         return following.has_ended(job) and _is_of_earlier_run(ctx, job)
 
-    delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, job.metadata.name, may_go)
+    await delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, job.metadata.name, may_go)
     return Waiting("RunningAgain", "waiting for the Job of the earlier run to be gone", _GOING)
 
 
-def _make_again(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
+async def _make_again(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     """Delete a Job whose pod cannot start, after the phase in the status was reset to Pending."""
     name = job.metadata.name
     if ctx.model.status.phase != PENDING:
         ctx.model.status = TidbInitializerStatus(phase=PENDING)
         return Waiting("MakingJobAgain", f"Job {name} is made again with the spec as it is now: its pod can't start")
-    delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, name, lambda job: _is_mistaken(ctx, job))
+    await delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, name, lambda job: _is_mistaken(ctx, job))
     return Waiting("MakingJobAgain", f"waiting for Job {name}, whose pod can't start, to be gone", _GOING)
 
 

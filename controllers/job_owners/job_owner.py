@@ -21,7 +21,7 @@ from controllers.job_owners.status import (
 )
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
-from controllers.status_patch import patch_status
+from kube.actions import Create, Emit, PatchStatus
 from kube.errors import ApiError, Forbidden
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object, condition_of, secret_data
@@ -53,7 +53,7 @@ class JobCaches:
     tidb_clusters: Lister
 
 
-class Merge(Protocol):
+class WithCondition(Protocol):
     """Adds a condition to a status: `status.with_condition`, or for a log backup into the status of a sub-command."""
 
     def __call__(
@@ -66,8 +66,9 @@ class Merge(Protocol):
 class JobOwner(Generic[M]):
     """One sync of one object.
 
-    `owner` is the cached object, or what this sync has written since; `model` is the object with its defaults. `merge`
-    adds the conditions of `say` to its status. `references` is the policy for references into other namespaces.
+    `owner` is the cached object, or what this sync has written since; `model` is the object with its defaults.
+    `with_condition` adds the conditions of `say` to its status. `references` is the policy for references into other
+    namespaces.
     """
 
     resource: Resource
@@ -77,7 +78,7 @@ class JobOwner(Generic[M]):
     runtime: Runtime
     settings: ManagerSettings
     own_write: OwnWrite
-    merge: Merge = with_condition
+    with_condition: WithCondition = with_condition
     references: ReferencePolicy = BY_CONSENT
 
     @property
@@ -100,9 +101,9 @@ class JobOwner(Generic[M]):
         """The status as last written (`Applier.status_of`), as a new tree."""
         return self.runtime.applier.status_of(self.resource, self.owner)
 
-    def write(self, status: Json) -> None:
+    async def write(self, status: Json) -> None:
         """Write the status if it differs. Raises RequeueError if another client has written since, ApiError, …"""
-        written = patch_status(self.runtime.applier, self.resource, self.owner, self.status, status)
+        written = await PatchStatus(self.resource, self.owner, self.status, status)
         if written is not None:
             self.became(written)
 
@@ -111,36 +112,36 @@ class JobOwner(Generic[M]):
         self.owner = written
         self.own_write.remember(written)
 
-    def say(self, kind: str, reason: str = "", message: str = "", *, is_true: bool = True) -> None:
+    async def say(self, kind: str, reason: str = "", message: str = "", *, is_true: bool = True) -> None:
         """Write a condition. A new condition that reports trouble is also logged and recorded as an event."""
         before = self.status
-        after = self.merge(before, kind, self.now, reason, message, is_true=is_true)
+        after = self.with_condition(before, kind, self.now, reason, message, is_true=is_true)
         if kind in _TROUBLE and is_true and after != before:
-            self.warn(kind, reason, message)
-        self.write(after)
+            await self.warn(kind, reason, message)
+        await self.write(after)
 
-    def report_trouble(self, before: Json, after: Json) -> None:
+    async def report_trouble(self, before: Json, after: Json) -> None:
         """Log the condition of the phase and record an event, if it is new and reports trouble."""
         kind = after.get("phase")
         if kind not in _TROUBLE or before.get("conditions") == after.get("conditions"):
             return
         said = condition_of(after["conditions"], kind)
-        self.warn(kind, said.get("reason") or "", said.get("message") or "")
+        await self.warn(kind, said.get("reason") or "", said.get("message") or "")
 
     @property
     def is_in_trouble(self) -> bool:
         """True if its phase reports trouble."""
         return self.status.get("phase") in _TROUBLE
 
-    def warn(self, kind: str, reason: str, message: str) -> None:
+    async def warn(self, kind: str, reason: str, message: str) -> None:
         """Log trouble and record a warning event."""
         log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason or kind, message=message)
-        self.runtime.recorder.event(self.owner, WARNING, reason or kind, message)
+        await Emit(self.owner, WARNING, reason or kind, message)
 
-    def note(self, reason: str, message: str) -> None:
+    async def note(self, reason: str, message: str) -> None:
         """Log a normal wait and record an event."""
         log.info("waiting", kind=self.resource.kind, reason=reason, message=message)
-        self.runtime.recorder.event(self.owner, NORMAL, reason, message)
+        await Emit(self.owner, NORMAL, reason, message)
 
     def cached_job(self, name: str) -> Object | None:
         """The cached Job of this object; None if it does not exist or has another owner."""
@@ -198,15 +199,15 @@ class JobOwner(Generic[M]):
         message = f"Job {job['metadata']['name']} has ended; waiting for its pod's result to show up in the status"
         return Waiting("ResultPending", message, rest) if rest else None
 
-    def await_pods(self, name: str) -> Waiting | None:
+    async def await_pods(self, name: str) -> Waiting | None:
         """The wait while a pod of a deleted Job still runs. Raises ApiError, TransportError."""
         pod = pod_at_work(self.runtime, self.namespace, name)
         if not pod:
             return None
-        self.report_lost_pod(name)
+        await self.report_lost_pod(name)
         return Waiting("JobTerminating", f"waiting for pod {pod} to end, whose Job {name} was deleted", JOB_TERMINATING)
 
-    def report_lost_pod(self, name: str) -> None:
+    async def report_lost_pod(self, name: str) -> None:
         """Report in the condition of the phase that a pod of a Job does not end, because its machine may be lost.
 
         Until the pod has ended, it may still write. Raises ApiError, TransportError.
@@ -222,20 +223,20 @@ class JobOwner(Generic[M]):
             return
         way_out = "if its machine is gone for good, delete the Node object"
         message = f"{pod} does not end, so that nobody knows whether it still writes; {way_out}"
-        self.write(with_words(now, phase, NODE_LOST, message))
-        self.warn(phase, NODE_LOST, message)
+        await self.write(with_words(now, phase, NODE_LOST, message))
+        await self.warn(phase, NODE_LOST, message)
 
-    def look_for(self, name: str) -> Waiting | None:
+    async def look_for(self, name: str) -> Waiting | None:
         """Write Failed if a Job was deleted before it ended, because no result will arrive. v1.6 waits forever.
 
         A wait while one of its pods may still write a result. Raises ApiError, TransportError.
         """
         if not self.has_lost(name):
             return None
-        if wait := self.await_pods(name):
+        if wait := await self.await_pods(name):
             return wait
         message = f"Job {name} was deleted before it ended; create another {self.resource.kind} to try again"
-        self.say(FAILED, "JobDeleted", message)
+        await self.say(FAILED, "JobDeleted", message)
         return None
 
     def controls(self, child: Object) -> bool:
@@ -243,26 +244,26 @@ class JobOwner(Generic[M]):
         owner = child.metadata.controller
         return owner is not None and owner.uid == self.owner.metadata.uid
 
-    def create(self, resource: Resource, desired: Json) -> Object:
+    async def create(self, resource: Resource, desired: Json) -> Object:
         """Create an object, and record an event on success and on refusal. Raises ApiError, TransportError."""
-        record, name = self.runtime.recorder.event, desired["metadata"]["name"]
+        name = desired["metadata"]["name"]
         what = f"create {resource.kind.lower()} {self.namespace}/{name} for cluster {self.name} {self.resource.kind}"
         try:
-            created = self.runtime.applier.create(resource, desired)
+            created = await Create(resource, desired)
         except ApiError as error:
-            record(self.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
+            await Emit(self.owner, WARNING, "FailedCreate", f"{what} failed error: {error.message}")
             raise
-        record(self.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
+        await Emit(self.owner, NORMAL, "SuccessfulCreate", f"{what} successful")
         return created
 
-    def delete_job(self, name: str) -> bool:
+    async def delete_job(self, name: str) -> bool:
         """Delete a Job of this object, pods first; return True if the Job and its pods are gone.
 
         The Job is read live; a Job of another owner is kept. Raises Conflict, other ApiErrors, TransportError.
         """
-        is_gone = delete_job(self.runtime, self.owner, self.resource, name)
+        is_gone = await delete_job(self.runtime, self.owner, self.resource, name)
         if not is_gone:
-            self.report_lost_pod(name)
+            await self.report_lost_pod(name)
         return is_gone
 
     def secrets(self, names: list[str]) -> Secrets:

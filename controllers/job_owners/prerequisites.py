@@ -1,6 +1,7 @@
 """The prerequisites of a Job, and its creation (backup.md 3.5, 4.4)."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from apis.accessor import find
 from apis.backup_shared import BRConfig, JobSpec, TiDBAccessConfig
@@ -13,6 +14,7 @@ from apis.tidbcluster import TidbCluster
 from controllers.job_deletion import JOB_TERMINATING, job_terminating
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
+from kube.actions import Decision
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object, whose
 from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
@@ -21,21 +23,24 @@ from member.labels import base_labels, selector_text
 from member.outcome import Failed, NotDone, Waiting
 from ports import quantity
 
+Build: TypeAlias = Callable[[], Decision[Json]]
+"""Builds a Job, after creating what it needs. Raises BadJob, ApiError, TransportError."""
+
 _LOOK_AGAIN = 10.0
 """Seconds until the operator checks a cluster again that does not exist or does not serve."""
 _REPLICAS = 3
 """The replicas of each region by default. With at least as many stores, one may be down."""
 
 
-def refuse(ctx: JobOwner[M], problems: Sequence[Problem]) -> None:
+async def refuse(ctx: JobOwner[M], problems: Sequence[Problem]) -> None:
     """Write the condition Invalid. The operator does not retry: an edit of the spec enqueues the object."""
-    ctx.say(status.INVALID, "InvalidSpec", "; ".join(map(str, problems)))
+    await ctx.say(status.INVALID, "InvalidSpec", "; ".join(map(str, problems)))
 
 
-def no_longer_invalid(ctx: JobOwner[M]) -> None:
+async def no_longer_invalid(ctx: JobOwner[M]) -> None:
     """Withdraw the condition Invalid; v1.6 never syncs such an object again."""
     if status.holds(ctx.status, status.INVALID):
-        ctx.say(status.INVALID, "Corrected", "the spec is valid now", is_true=False)
+        await ctx.say(status.INVALID, "Corrected", "the spec is valid now", is_true=False)
 
 
 def with_lacking_access(ctx: JobOwner[M], wait: str, spec: JobSpec, access: TiDBAccessConfig | None) -> str:
@@ -50,7 +55,7 @@ def with_lacking_access(ctx: JobOwner[M], wait: str, spec: JobSpec, access: TiDB
     return wait
 
 
-def serving_cluster(
+async def serving_cluster(
     ctx: JobOwner[M], br: BRConfig, spec: JobSpec, access: TiDBAccessConfig | None = None
 ) -> TidbCluster | NotDone:
     """The TidbCluster that `br` names, once its PD and TiKV, which BR needs, serve.
@@ -58,7 +63,7 @@ def serving_cluster(
     The wait also names a missing Secret of `spec` or `access`. v1.6 silently waits until the whole cluster is Ready,
     for example for a TiCDC pod that cannot be scheduled. Raises ApiError, TransportError.
     """
-    tc = cluster(ctx, br)
+    tc = await cluster(ctx, br)
     if not isinstance(tc, TidbCluster):
         return tc
     if any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions):
@@ -106,7 +111,7 @@ def _image_of(pod: Json) -> str:
     return next((str(each) for each in images), "")
 
 
-def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster | NotDone:
+async def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster | NotDone:
     """The TidbCluster that `br` names, serving or not. Raises ApiError, TransportError."""
     found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
     if isinstance(found, Waiting):
@@ -116,7 +121,7 @@ def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster | NotDone:
         text = f"failed to fetch tidbcluster {where}"
         seen = "" if br.cluster_namespace == ctx.namespace else " where this operator may look"
         message = f"{text}: there is none{seen}; correct spec.br.cluster and spec.br.clusterNamespace, or create it"
-        ctx.say(status.RETRY_FAILED, text, message)
+        await ctx.say(status.RETRY_FAILED, text, message)
         return Waiting("ClusterMissing", message, _LOOK_AGAIN)
     try:
         tc = with_defaults(decode(found.decode(), TidbCluster))
@@ -126,12 +131,12 @@ def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster | NotDone:
     if tc.spec.pd is None:
         of = tc.spec.cluster
         whole = f"{of.namespace or br.cluster_namespace}/{of.name}" if of else "the one that has"
-        return give_up(ctx, "NoPD", f"TidbCluster {where} has no PD of its own; name {whole} in spec.br.cluster")
+        return await give_up(ctx, "NoPD", f"TidbCluster {where} has no PD of its own; name {whole} in spec.br.cluster")
     return tc
 
 
-def schedule(
-    ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str, prepare: Callable[[], None] = lambda: None
+async def schedule(
+    ctx: JobOwner[M], name: str, build: Build, reason: str, prepare: Callable[[], Decision[None]] | None = None
 ) -> NotDone | None:
     """Create the Job `name` from `build` and write the condition Scheduled; `reason` is the reason of a failure.
 
@@ -139,29 +144,30 @@ def schedule(
     object was created earlier, and counts as success; in v1.6 it is a failure if the cache lacks it. Raises ApiError,
     TransportError.
     """
-    there = own_job(ctx, name, reason)
+    there = await own_job(ctx, name, reason)
     if isinstance(there, Failed):
         return there
     if there is not None and there.metadata.deletion_timestamp:
         return job_terminating(name)
-    job = built(ctx, build) if there is None else None
+    job = await built(ctx, build) if there is None else None
     if isinstance(job, Failed):
         return job
-    prepare()
-    if job is not None and (lacking := _create(ctx, job, reason)):
+    if prepare is not None:
+        await prepare()
+    if job is not None and (lacking := await _create(ctx, job, reason)):
         return lacking
-    ctx.say(status.SCHEDULED)
+    await ctx.say(status.SCHEDULED)
     return None
 
 
-def own_job(ctx: JobOwner[M], name: str, reason: str) -> Object | Failed | None:
+async def own_job(ctx: JobOwner[M], name: str, reason: str) -> Object | Failed | None:
     """The Job of this object with a name, read live; None if there is none, a failure if it has another owner.
 
     Raises ApiError, TransportError.
     """
     there, kind = ctx.live_job(name), ctx.resource.kind
     if there is not None and not there.metadata.deletion_timestamp and not ctx.controls(there):
-        return give_up(ctx, reason, f"{job_of_others(kind, there)}, or rename the {kind}")
+        return await give_up(ctx, reason, f"{job_of_others(kind, there)}, or rename the {kind}")
     return there
 
 
@@ -170,38 +176,38 @@ def job_of_others(kind: str, job: Object) -> str:
     return f"Job {job.key} is not this {kind}'s: it is {whose(job)}; delete it"
 
 
-def built(ctx: JobOwner[M], build: Callable[[], Json]) -> Json | Failed:
+async def built(ctx: JobOwner[M], build: Build) -> Json | Failed:
     """The result of `build`, or the failure if something is missing that it needs."""
     try:
-        return build()
+        return await build()
     except BadJob as error:
-        return give_up(ctx, error.reason, str(error))
+        return await give_up(ctx, error.reason, str(error))
 
 
-def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> NotDone | None:
+async def make(ctx: JobOwner[M], build: Build, reason: str) -> NotDone | None:
     """Create the Job that `build` returns; return what prevents that. Raises TransportError."""
-    job = built(ctx, build)
-    return job if isinstance(job, Failed) else _create(ctx, job, reason)
+    job = await built(ctx, build)
+    return job if isinstance(job, Failed) else await _create(ctx, job, reason)
 
 
-def _create(ctx: JobOwner[M], job: Json, reason: str) -> NotDone | None:
+async def _create(ctx: JobOwner[M], job: Json, reason: str) -> NotDone | None:
     try:
-        ctx.create(JOBS, job)
+        await ctx.create(JOBS, job)
     except AlreadyExists:
         message = f"waiting for the cache to show Job {job['metadata']['name']}, which exists already"
         return Waiting("CacheOutdated", message, JOB_TERMINATING)
     except ApiError as error:
-        return give_up(ctx, reason, f"Job {job['metadata']['name']} could not be made: {error.message}")
+        return await give_up(ctx, reason, f"Job {job['metadata']['name']} could not be made: {error.message}")
     return None
 
 
-def ensure_claim(ctx: JobOwner[M], desired: Json) -> None:
+async def ensure_claim(ctx: JobOwner[M], desired: Json) -> None:
     """Create the claim of an export or import. Raises BadJob if that fails or an existing claim is too small."""
     name, size = desired["metadata"]["name"], desired["spec"]["resources"]["requests"]["storage"]
     there = ctx.runtime.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
     if there is None:
         try:
-            ctx.create(PERSISTENT_VOLUME_CLAIMS, desired)
+            await ctx.create(PERSISTENT_VOLUME_CLAIMS, desired)
         except AlreadyExists as error:
             raise BadJob("CreatePVCFailed", f"claim {name} was made by another at the same time") from error
         except ApiError as error:
@@ -213,7 +219,7 @@ def ensure_claim(ctx: JobOwner[M], desired: Json) -> None:
         raise BadJob("PVCStorageSizeTooSmall", message)
 
 
-def give_up(ctx: JobOwner[M], reason: str, message: str) -> Failed:
+async def give_up(ctx: JobOwner[M], reason: str, message: str) -> Failed:
     """Write the condition RetryFailed, and return the failure, which is retried with growing delays."""
-    ctx.say(status.RETRY_FAILED, reason, message)
+    await ctx.say(status.RETRY_FAILED, reason, message)
     return Failed(reason, message)

@@ -15,7 +15,7 @@ LOOK_AGAIN = 30.0
 """Seconds that a pod has to start, and between later checks: the operator does not watch the pods of Jobs."""
 
 
-def await_start(
+async def await_start(
     ctx: JobOwner[M], name: str, kind: str = SCHEDULED, *, command: str = "", is_recreated: bool = False
 ) -> Outcome | None:
     """Write the reason why the pod of Job `name` does not start into the condition `kind`.
@@ -36,13 +36,13 @@ def await_start(
         words = kind, REASON if trouble else "", trouble
         after = with_words(now, *words) if part is now or now.get("phase") == part.get("phase") else now
         told = {"logSubCommandStatuses": parts | {command: with_words(part, *words)}} if command else {}
-        ctx.write(after | told)
+        await ctx.write(after | told)
         if trouble:
-            ctx.warn(kind, REASON, trouble)
+            await ctx.warn(kind, REASON, trouble)
     if not is_waiting and not _has_to_end(ctx, name):
         return None
     if not trouble:
-        ctx.report_lost_pod(name)
+        await ctx.report_lost_pod(name)
     return Waiting(REASON, trouble, LOOK_AGAIN) if trouble else Done(retry_after=LOOK_AGAIN)
 
 

@@ -16,10 +16,11 @@ from apis.consent import BY_CONSENT, ReferencePolicy
 from apis.decoding import decode
 from apis.problem import InvalidField
 from controllers.controller import Result
+from controllers.database_actions import executor_of
 from controllers.errors import RequeueError
 from controllers.frame import sync_alone, wait_for_cache
 from controllers.job_owners import status
-from controllers.job_owners.job_owner import JobCaches, JobOwner, M, Merge
+from controllers.job_owners.job_owner import JobCaches, JobOwner, M, WithCondition
 from controllers.outcomes import result_of, sooner
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
@@ -28,6 +29,7 @@ from controllers.status_patch import patch_status
 from controllers.unheeded import with_ignored_fields
 from controllers.unknown_fields import UnknownFields
 from controllers.wait_log import WaitLog
+from kube.actions import Decision, Emit
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object, condition_of
 from kube.resources import Resource
@@ -47,15 +49,15 @@ class JobOwnerKind(Generic[M]):
     """A kind whose work Jobs do.
 
     `step` takes the next step of an object, deleted or not, and returns its outcome; None if nothing is left to do
-    until an event. `merge` adds conditions to the status, `with_wait` adds a wait. `forget` is called with the key of
-    an object that is gone or belongs to another process.
+    until an event. `with_condition` adds conditions to the status, `with_wait` adds a wait. `forget` is called with the
+    key of an object that is gone or belongs to another process.
     """
 
     resource: Resource
     model: type[M]
     defaults: Callable[[M], M]
-    step: Callable[[JobOwner[M]], Outcome | None]
-    merge: Merge = status.with_condition
+    step: Callable[[JobOwner[M]], Decision[Outcome | None]]
+    with_condition: WithCondition = status.with_condition
     with_wait: Callable[[Json, NotDone | None, datetime], Json] = status.with_wait
     forget: Callable[[str], None] = lambda _key: None
 
@@ -77,6 +79,7 @@ class JobOwnerSync(Generic[M]):
         self._caches = caches
         self._runtime = runtime
         self._settings = settings
+        self._executor = executor_of(runtime)
         self._memory = runtime.memory(lambda: JobOwnerMemory(Waits(WaitLog(runtime.clock))), kind.resource)
 
     def __call__(self, key: str) -> Result | None:
@@ -112,24 +115,24 @@ class JobOwnerSync(Generic[M]):
             self._runtime,
             self._settings,
             memory.own_write,
-            kind.merge,
+            kind.with_condition,
             self._references,
         )
         self._report_unheeded_fields(ctx, memory.unknown_fields)
         try:
-            outcome = attempt(Stage(_STEP, self._step), ctx, self._runtime.executor, self._runtime.on_defect)
+            outcome = attempt(Stage(_STEP, self._step), ctx, self._executor, self._runtime.on_defect)
         finally:
             if ctx.is_in_trouble:
                 memory.phases.look(ctx.owner, clock.now(), is_logged=True)
         return self._retry(ctx, outcome, memory.waits)
 
-    def _step(self, ctx: JobOwner[M]) -> Outcome:
-        return self._kind.step(ctx) or Done()
+    async def _step(self, ctx: JobOwner[M]) -> Outcome:
+        return await self._kind.step(ctx) or Done()
 
     def _refuse(self, owner: Object, message: str) -> None:
         """Write the condition Invalid for a spec that cannot be decoded, and record an event if it is new."""
         before = self._runtime.applier.status_of(self._kind.resource, owner)
-        after = self._kind.merge(before, status.INVALID, self._runtime.clock.wall(), "InvalidSpec", message)
+        after = self._kind.with_condition(before, status.INVALID, self._runtime.clock.wall(), "InvalidSpec", message)
         if after != before:
             self._runtime.recorder.event(owner, WARNING, "InvalidSpec", message)
         patch_status(self._runtime.applier, self._kind.resource, owner, before, after)
@@ -146,7 +149,7 @@ class JobOwnerSync(Generic[M]):
         after = with_ignored_fields(ctx.owner, after, ctx.now, recorder)
         if after != before:
             with contextlib.suppress(*EXPECTED, RequeueError):  # the next sync writes it
-                ctx.write(status | {"conditions": list(after)})
+                self._executor.conclude(ctx.write(status | {"conditions": list(after)}))
 
     def _retry(self, ctx: JobOwner[M], outcome: Outcome, waits: "Waits") -> Result | None:
         """Record a wait, and return the time of the next sync. Raises RequeueError for a failure."""
@@ -156,10 +159,10 @@ class JobOwnerSync(Generic[M]):
             wait = None if unfinished is None or status.is_reported(ctx.status, unfinished) else unfinished
             waits.log.note({_STEP: wait or Done()})
             with contextlib.suppress(*EXPECTED, RequeueError):  # the next try records it
-                self._record(ctx, wait)
+                self._executor.conclude(self._record(ctx, wait))
         return sooner(result_of({_STEP: outcome}), left)
 
-    def _record(self, ctx: JobOwner[M], wait: NotDone | None) -> None:
+    async def _record(self, ctx: JobOwner[M], wait: NotDone | None) -> None:
         """Write the wait into the status if it has changed, with an event for each new reason."""
         if ctx.owner.metadata.deletion_timestamp and not ctx.owner.metadata.finalizers:
             return  # its finalizers are gone, so Kubernetes deletes it
@@ -167,11 +170,11 @@ class JobOwnerSync(Generic[M]):
         after = self._kind.with_wait(before, wait, ctx.now)
         if after == before:
             return
-        ctx.write(after)
+        await ctx.write(after)
         recorded = condition_of(before.get("conditions") or (), status.WAITING)
         if wait is not None and (recorded.get("status"), recorded.get("reason")) != ("True", wait.reason):
             kind = WARNING if isinstance(wait, Failed) else NORMAL
-            self._runtime.recorder.event(ctx.owner, kind, wait.reason, wait.message)
+            await Emit(ctx.owner, kind, wait.reason, wait.message)
 
 
 @dataclass(slots=True)

@@ -39,29 +39,29 @@ from member.outcome import Failed, NotDone, Outcome, Wait, Waiting
 _LOOK_AGAIN = 10.0
 
 
-def sync(ctx: JobOwner[Restore]) -> Outcome | None:
+async def sync(ctx: JobOwner[Restore]) -> Outcome | None:
     """Take the next step of a Restore. Raises ApiError, TransportError."""
     now = ctx.status
     if ctx.owner.metadata.deletion_timestamp or status.holds(now, status.COMPLETE):
         return None
     if status.holds(now, status.FAILED):
-        return _prune(ctx)
+        return await _prune(ctx)
     name = restore_job_name(ctx.name)
     job = ctx.cached_job(name)
     if job is not None and pods.finished(body := job.decode()) == "Failed":
-        ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {_why(now, body)}")
-        return _prune(ctx)
+        await ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {_why(now, body)}")
+        return await _prune(ctx)
     if (done := ctx.complete_job(name)) is not None:
-        return ctx.await_result(done) or _ended_silently(ctx, name)
+        return ctx.await_result(done) or await _ended_silently(ctx, name)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
-        return ctx.look_for(name) or await_start(ctx, name)
-    return _make(ctx)
+        return await ctx.look_for(name) or await await_start(ctx, name)
+    return await _make(ctx)
 
 
-def _ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
+async def _ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
     """Write Complete, because another client has replaced the status. In v1.6, TiKV keeps its garbage forever then."""
     message = f"Job {name} has ended well; somebody has removed from the status what its pod had written there"
-    ctx.say(status.COMPLETE, "StatusReplaced", message)
+    await ctx.say(status.COMPLETE, "StatusReplaced", message)
     return None
 
 
@@ -72,67 +72,67 @@ def _why(now: Json, job: Json) -> str:
     return "; ".join(filter(None, (reason, str(said.get("message") or "") if said.get("status") == "True" else "")))
 
 
-def _make(ctx: JobOwner[Restore]) -> Outcome | None:
+async def _make(ctx: JobOwner[Restore]) -> Outcome | None:
     if problems := validate_restore(ctx.model):
-        refuse(ctx, problems)
+        await refuse(ctx, problems)
         return None
-    tc = cluster(ctx, ctx.model.spec.br) if ctx.model.spec.br else None
-    return tc if isinstance(tc, NotDone) else _make_from(ctx, tc, everything(ctx, BACKUPS))
+    tc = await cluster(ctx, ctx.model.spec.br) if ctx.model.spec.br else None
+    return tc if isinstance(tc, NotDone) else await _make_from(ctx, tc, everything(ctx, BACKUPS))
 
 
-def _make_from(ctx: JobOwner[Restore], known: TidbCluster | None, backups: Sequence[Object]) -> Outcome | None:
+async def _make_from(ctx: JobOwner[Restore], known: TidbCluster | None, backups: Sequence[Object]) -> Outcome | None:
     """Create the Job if the files to restore are there and the cluster serves; `backups` are all Backups, read live."""
     spec, is_to_point = ctx.model.spec, ctx.model.spec.restore_mode == "pitr"
     log = log_range.obstacles(ctx.model, list(readable(backups))) if is_to_point else []
     too_old = validate_restore(ctx.model, pods.tikv_version(known)) if known is not None else []
     if problems := too_old or (() if isinstance(log, Wait) else log):
-        refuse(ctx, problems)
+        await refuse(ctx, problems)
         return None
-    no_longer_invalid(ctx)
-    tc = serving_cluster(ctx, spec.br, spec, spec.to) if spec.br else None
+    await no_longer_invalid(ctx)
+    tc = await serving_cluster(ctx, spec.br, spec, spec.to) if spec.br else None
     if isinstance(tc, NotDone):
         return tc
-    if wait := _await_files(ctx, backups, log if isinstance(log, Wait) else None):
+    if wait := await _await_files(ctx, backups, log if isinstance(log, Wait) else None):
         return wait
     name = restore_job_name(ctx.name)
-    wait = _prepare_tikv(ctx, name, tc) if is_to_point and tc is not None else None
-    return wait or schedule(ctx, name, lambda: _built(ctx, tc), JOB_FAILED)
+    wait = await _prepare_tikv(ctx, name, tc) if is_to_point and tc is not None else None
+    return wait or await schedule(ctx, name, lambda: _built(ctx, tc), JOB_FAILED)
 
 
-def _await_files(ctx: JobOwner[Restore], backups: Sequence[Object], log: Wait | None) -> NotDone | None:
+async def _await_files(ctx: JobOwner[Restore], backups: Sequence[Object], log: Wait | None) -> NotDone | None:
     """The wait for the log to be written, or the failure if the files are being removed."""
     spec = ctx.model.spec
     if going := being_removed(backups, (spec, spec.pitr_full_backup_storage_provider)):
         message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
-        return give_up(ctx, BEING_REMOVED, message)
+        return await give_up(ctx, BEING_REMOVED, message)
     if log is None:
         return None
     return Waiting("WaitingForLog", with_lacking_access(ctx, log.what, spec, spec.to), _LOOK_AGAIN)
 
 
-def _prepare_tikv(ctx: JobOwner[Restore], job: str, tc: TidbCluster) -> NotDone | None:
+async def _prepare_tikv(ctx: JobOwner[Restore], job: str, tc: TidbCluster) -> NotDone | None:
     """The wait for TiKV to restart without garbage collection, after checking that the Job can be created.
 
     Raises ApiError, TransportError.
     """
-    for lacking in (own_job(ctx, job, "JobNameTaken"), built(ctx, lambda: _built(ctx, tc))):
+    for lacking in (await own_job(ctx, job, "JobNameTaken"), await built(ctx, lambda: _built(ctx, tc))):
         if isinstance(lacking, Failed):
             return lacking
-    return wait_for_gc_off(ctx, tc)
+    return await wait_for_gc_off(ctx, tc)
 
 
-def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
+async def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
     """The Job; for an import, its claim is created too. Raises BadJob, ApiError, TransportError."""
     spec = ctx.model.spec
     secrets = ctx.secrets(pods.secret_names(spec, spec.to, tc))
     if tc is not None:
         return jobs.restore_job(ctx.model, tc, secrets, ctx.settings)
     job = jobs.import_job(ctx.model, secrets, ctx.settings)
-    ensure_claim(ctx, jobs.import_claim(ctx.model))
+    await ensure_claim(ctx, jobs.import_claim(ctx.model))
     return job
 
 
-def _prune(ctx: JobOwner[Restore]) -> Outcome | None:
+async def _prune(ctx: JobOwner[Restore]) -> Outcome | None:
     """Remove the remains of a failed restore from the cluster, if the spec requests it."""
     now, br = ctx.status, ctx.model.spec.br
     if br is None or ctx.model.spec.prune != "afterFailed" or ctx.model.spec.restore_mode == "volume-snapshot":
@@ -142,18 +142,18 @@ def _prune(ctx: JobOwner[Restore]) -> Outcome | None:
     if not _has_ended(ctx):
         return None  # the end of the Job causes an event
     there = ctx.live_job(prune_job_name(ctx.name))
-    return _look_after(ctx, there.decode()) if there is not None else _begin_prune(ctx, br)
+    return await _look_after(ctx, there.decode()) if there is not None else await _begin_prune(ctx, br)
 
 
-def _begin_prune(ctx: JobOwner[Restore], br: BRConfig) -> Outcome | None:
-    if wait := ctx.await_pods(prune_job_name(ctx.name)):
+async def _begin_prune(ctx: JobOwner[Restore], br: BRConfig) -> Outcome | None:
+    if wait := await ctx.await_pods(prune_job_name(ctx.name)):
         return wait
     if not status.holds(ctx.status, status.PRUNE_SCHEDULED):
-        ctx.say(status.PRUNE_SCHEDULED, "RestoreFailedPruneScheduled")
-    tc = cluster(ctx, br)
+        await ctx.say(status.PRUNE_SCHEDULED, "RestoreFailedPruneScheduled")
+    tc = await cluster(ctx, br)
     if isinstance(tc, NotDone):
         return tc
-    _make_prune(ctx, tc)
+    await _make_prune(ctx, tc)
     return None
 
 
@@ -163,25 +163,25 @@ def _has_ended(ctx: JobOwner[Restore]) -> bool:
     return job is None or not ctx.controls(job) or bool(pods.finished(job.decode()))
 
 
-def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
+async def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
     spec = ctx.model.spec
     try:
         job = jobs.prune_job(ctx.model, tc, ctx.secrets(pods.secret_names(spec, spec.to, tc)), ctx.settings)
-        ctx.create(JOBS, job)
+        await ctx.create(JOBS, job)
     except BadJob as error:
-        ctx.say(status.PRUNE_FAILED, error.reason, str(error))
+        await ctx.say(status.PRUNE_FAILED, error.reason, str(error))
     except AlreadyExists:
         return  # created by another process: its events enqueue the Restore
     except ApiError as error:
         message = f"Job {prune_job_name(ctx.name)} could not be made: {error.message}"
-        ctx.say(status.PRUNE_FAILED, "CreateJobFailed", message)
+        await ctx.say(status.PRUNE_FAILED, "CreateJobFailed", message)
 
 
-def _look_after(ctx: JobOwner[Restore], job: Json) -> Outcome | None:
+async def _look_after(ctx: JobOwner[Restore], job: Json) -> Outcome | None:
     """Follow the pruning Job, and report a failure that its pod has not reported; v1.6 ignores failures."""
     name = job["metadata"]["name"]
     if pods.finished(job) == "Failed":
         why = pods.condition_of_job(job, "Failed").get("reason") or ""
-        ctx.say(status.PRUNE_FAILED, "AlreadyFailed", f"Job {name} has failed: {why}")
+        await ctx.say(status.PRUNE_FAILED, "AlreadyFailed", f"Job {name} has failed: {why}")
         return None
-    return await_start(ctx, name, status.PRUNE_SCHEDULED, is_recreated=True)
+    return await await_start(ctx, name, status.PRUNE_SCHEDULED, is_recreated=True)

@@ -23,7 +23,7 @@ from member.tikv.desired import GC_OFF, GC_RATIO
 _LOOK_AGAIN = 10.0
 
 
-def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> Waiting | None:
+async def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> Waiting | None:
     """The wait until all of TiKV runs without garbage collection; v1.6 begins during the restart.
 
     This includes stores that joined from other TidbClusters. The configuration and the running pods are read live.
@@ -32,10 +32,10 @@ def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> Waiting | None:
     parts = _parts(ctx, tc)
     why = next((why for each in parts if each.spec.tikv is not None and (why := _not_yet(ctx, each))), "")
     if not why:
-        _warn_of_unseen(ctx, tc, parts)
+        await _warn_of_unseen(ctx, tc, parts)
         return None
     message = f"waiting for TiKV to run with {GC_RATIO} = {GC_OFF}, which the operator sets for this Restore: {why}"
-    ctx.say(status.RETRY_FAILED, WAITING_FOR_GC_OFF, message)
+    await ctx.say(status.RETRY_FAILED, WAITING_FOR_GC_OFF, message)
     return Waiting(WAITING_FOR_GC_OFF, message, _LOOK_AGAIN)
 
 
@@ -53,7 +53,7 @@ def _parts(ctx: JobOwner[Restore], tc: TidbCluster) -> list[TidbCluster]:
     return found
 
 
-def _warn_of_unseen(ctx: JobOwner[Restore], tc: TidbCluster, parts: Sequence[TidbCluster]) -> None:
+async def _warn_of_unseen(ctx: JobOwner[Restore], tc: TidbCluster, parts: Sequence[TidbCluster]) -> None:
     """Emit an event that names the stores whose TidbCluster this operator cannot see: they may collect garbage."""
     seen = {store.pod_name for each in parts for store in each.status.tikv.stores.values()}
     unseen = sorted(
@@ -64,7 +64,7 @@ def _warn_of_unseen(ctx: JobOwner[Restore], tc: TidbCluster, parts: Sequence[Tid
             f"this operator does not see the TidbCluster of the TiKV stores {', '.join(unseen)}, which may collect as "
             f"garbage what is restored; set {GC_RATIO} = {GC_OFF} in its spec.tikv.config until this Restore has ended"
         )
-        ctx.warn(status.SCHEDULED, "GCNotOff", message)
+        await ctx.warn(status.SCHEDULED, "GCNotOff", message)
 
 
 def _not_yet(ctx: JobOwner[Restore], tc: TidbCluster) -> str:

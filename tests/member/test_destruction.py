@@ -86,10 +86,8 @@ def test_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
 @pytest.mark.rule("F5")
 def test_no_other_code_of_the_operator_deletes() -> None:
     found = {path for room in ("member", "meta", "controllers", "discovery") for path in _deleting(ROOT / room)}
-    # the second deletes Jobs, seen live and by their UID, which hold nothing; the third old Backups, seen live as well;
-    # the last what other kinds want no more
-    of_jobs = {"controllers/job_deletion.py", "controllers/backup_schedule/expiry.py"}
-    assert {"controllers/database_actions.py", "controllers/owned_deletion.py"} | of_jobs == found
+    # the second deletes objects without data that other kinds want no more
+    assert {"controllers/database_actions.py", "controllers/owned_deletion.py"} == found
 
 
 async def _awaited(action: Action[T]) -> T:

@@ -12,8 +12,10 @@ _NAMES = frozenset(
     {
         "ClosePumpNode",
         "Delete",
+        "EndLogTask",
         "EvictLeaders",
         "MoveTables",
+        "RemoveFinalizer",
         "RemoveMaster",
         "RemoveMember",
         "RemoveStore",
@@ -65,8 +67,14 @@ _QUALIFIED = frozenset(
 )
 """Methods that destroy if their object has this name."""
 
-_DOORS = ("member/actions.py", "controllers/database_actions.py", "dataplane/pd.py", "dataplane/dm.py")
-"""The functions themselves, each of which takes evidence."""
+_DOORS = (
+    "member/actions.py",
+    "controllers/database_actions.py",
+    "controllers/executor.py",
+    "dataplane/pd.py",
+    "dataplane/dm.py",
+)
+"""The functions themselves, which take evidence where something is lost."""
 
 _LOCAL = {
     ("member/backups/jobs.py", "prune"),

@@ -282,7 +282,7 @@ OTHERS: Sequence[Other] = (
             "controllers/backup/stopping.py _again delete_job",
             "controllers/initializer/running.py _delete delete_job",
             "controllers/initializer/running.py _make_again delete_job",
-            "controllers/job_deletion.py delete_job destroyer.delete",
+            "controllers/job_deletion.py delete_job Delete",
         ),
     ),
     Other(
@@ -291,7 +291,7 @@ OTHERS: Sequence[Other] = (
         "tests/controllers/backup/test_stopping.py",
         (
             "controllers/backup/stopping.py end_elsewhere kernel.end",
-            "controllers/backup/kernel.py act end_log_task",
+            "controllers/backup/kernel.py end EndLogTask",
             "dataplane/log_backups.py end_log_task delete_together",
         ),
     ),
@@ -300,8 +300,8 @@ OTHERS: Sequence[Other] = (
         "what the finalizer stands for has ended, as the API server and, for a log backup, PD show",
         "tests/controllers/backup/test_cleaning.py",
         (
-            "controllers/backup/cleaning.py _finish remove_finalizer",
-            "controllers/backup/cleaning.py _let_go remove_finalizer",
+            "controllers/backup/cleaning.py _finish RemoveFinalizer",
+            "controllers/backup/cleaning.py _let_go RemoveFinalizer",
             "controllers/simple_kind.py release remove_finalizer",
             "controllers/tidbmonitor/rights.py finalize remove_finalizer",
         ),
@@ -310,7 +310,7 @@ OTHERS: Sequence[Other] = (
         "delete a Backup or CompactBackup that its schedule no longer keeps",
         "the schedule and the object, read live",
         "tests/controllers/backup_schedule/test_expiry.py",
-        ("controllers/backup_schedule/expiry.py _delete destroyer.delete",),
+        ("controllers/backup_schedule/expiry.py _delete Delete",),
         asks_none=True,
     ),
     Other(
