@@ -44,7 +44,7 @@ def last_word(client: Client, found: Found, pod: str) -> tuple[str, str]:
     Raises ApiError, TransportError.
     """
     meta = found.object.metadata
-    selector = f"involvedObject.kind={found.resource.kind},involvedObject.name={meta.name}"
+    selector = f"involvedObject.kind={found.resource.kind},involvedObject.uid={meta.uid}"
     try:
         events = [each.decode() for each in client.list_page(EVENTS, meta.namespace, field_selector=selector).items]
     except Forbidden:
@@ -57,4 +57,4 @@ def last_word(client: Client, found: Found, pod: str) -> tuple[str, str]:
 def news_of(client: Client, found: Found, pod: str, known: tuple[str, str]) -> str:
     """New events about a pod, or a sentence that there are none. Raises like `last_word`."""
     said = last_word(client, found, pod)
-    return said[1] if said != known else "the operator was told"
+    return said[1] if said != known else "the operator has the request"

@@ -39,7 +39,7 @@ def read_facts(client: Client, found: Found) -> Facts:
         return [each.decode() for each in page.items] if page else []
 
     facts.pods = _attempt(facts, "pods", lambda: list_pods(client, found.cluster)) or []
-    facts.events = those_of(EVENTS, f"involvedObject.kind={found.resource.kind},involvedObject.name={meta.name}")
+    facts.events = those_of(EVENTS, f"involvedObject.kind={found.resource.kind},involvedObject.uid={meta.uid}")
     facts.backups = those_of(BACKUPS)
     facts.schedules = those_of(BACKUP_SCHEDULES)
     facts.monitors = those_of(TIDB_MONITORS)

@@ -120,7 +120,11 @@ def _desired(cluster: Cluster, component: Component) -> int:
 
 
 def _waits(cluster: Cluster) -> Iterator[report.Wait]:
-    """The waits of the cluster, unless a component has the same; then the components'."""
+    """The waits of the cluster and of its components, each once.
+
+    The cluster's wait is left out if it repeats one component's, and the components' if they repeat the cluster's, as
+    while it is paused.
+    """
     found = [
         wait
         for name, status in _statuses(cluster).items()
@@ -129,7 +133,9 @@ def _waits(cluster: Cluster) -> Iterator[report.Wait]:
     whole = _wait("cluster", structs.asdict(progress)) if (progress := _condition(cluster, _PROGRESSING)) else None
     if whole and whole.message not in (f"{each.of}: {each.message}" for each in found):
         yield whole
-    yield from found
+        yield from (each for each in found if each.message != whole.message)
+    else:
+        yield from found
 
 
 def _wait(of: str, condition: Json) -> report.Wait | None:

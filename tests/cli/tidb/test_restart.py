@@ -112,4 +112,4 @@ def test_shows_the_latest_event_that_names_the_pod() -> None:
     assert ("", "") == last_word(client, shop, "shop-pd")
     assert "R: restarting pod shop-pd-1" == news_of(client, shop, "shop-pd-1", ("", ""))
     known = last_word(client, shop, "shop-pd-1")
-    assert "the operator was told" == news_of(client, shop, "shop-pd-1", known)
+    assert "the operator has the request" == news_of(client, shop, "shop-pd-1", known)

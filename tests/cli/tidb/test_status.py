@@ -18,6 +18,7 @@ from cli.tidb.status.reporting import report_of, summary
 from kube.client import Client
 from kube.errors import Forbidden
 from kube.objects import Json
+from kube.resources import EVENTS
 from sandbox.waiting_clock import WaitingClock
 from tests.cli.tidb.objects import LONG_AGO, cluster, condition, dm_cluster, facts, pod, store
 from tests.cli.tidb.typing_commands import Listing, Refusing, Terminal
@@ -364,6 +365,22 @@ def test_lists_monitors_that_name_the_cluster() -> None:
 
     monitors = [monitor("one", {"name": "shop"}), monitor("two", {"name": "shop", "namespace": "team"})]
     assert ["one"] == [each.name for each in report_of(facts(cluster(), monitors=monitors)).monitors]
+
+
+def test_shows_a_wait_of_all_components_once() -> None:
+    paused = [condition("Progressing", "Paused", "Paused: edits wait", holds=False)]
+    status = {"conditions": paused, "pd": {"conditions": paused}, "tikv": {"conditions": paused}}
+    assert 1 == page(facts(cluster("shop", {}, status))).count("Paused: edits wait")
+
+
+@pytest.mark.slow
+def test_shows_no_event_of_an_earlier_cluster_of_the_same_name(terminal: Terminal, running: OperatorWorld) -> None:
+    involved = {"kind": "TidbCluster", "name": "basic", "namespace": "default", "uid": "of-another-one"}
+    event = {"metadata": {"name": "old"}, "involvedObject": involved, "reason": "FailedValidation", "message": "old"}
+    running.admin.create(EVENTS, event, "default")
+    shown = terminal.type("status", "basic")
+    assert ("SuccessfulCreate" in shown, "FailedValidation" in shown) == (True, False)
+    running.admin.delete(EVENTS, "old", "default")
 
 
 def test_lists_the_last_events_oldest_first_and_shortens_them_only_on_pages() -> None:
