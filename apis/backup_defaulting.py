@@ -77,7 +77,7 @@ def _from_schedule(template: _T, spec: BackupScheduleSpec) -> _T:
 
 
 def _of_namespace(resource: _R) -> _R:
-    """The same with the namespace of its TidbCluster, by default its own."""
+    """The object with the namespace of its TidbCluster filled in, by default its own namespace."""
     br = resource.spec.br
     if br is None or br.cluster_namespace:
         return resource

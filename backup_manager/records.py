@@ -120,7 +120,7 @@ def _on_status(change: Change, tree: Json) -> Json:
 
 
 def _shown(status: Json) -> Json:
-    """The status whose reasons and messages, in which tools and servers have a say, are printable."""
+    """The status with printable reasons and messages, which may quote tools and servers."""
     return {key: _shown_value(key, value) for key, value in status.items()}
 
 

@@ -20,7 +20,7 @@ _AT_FIRST = 10
 
 
 def main() -> int:
-    """Run it."""
+    """Measure the waits, and print the figures."""
     with tempfile.TemporaryDirectory() as directory, scene(Path(directory)) as here:
         honest = _waits(here, _CHANGES)
         here.turn()

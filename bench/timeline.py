@@ -87,7 +87,7 @@ def _of_stateful_sets(timeline: Timeline) -> ResourceEventHandlerDetailedFuncs:
 
 
 def _nothing(*_: object) -> None:
-    """Objects that come and go do not belong to the operator."""
+    """Do nothing: objects that come and go do not belong to the operator."""
 
 
 def _look(here: Place, cluster: str, timeline: Timeline, stop: Stop) -> None:

@@ -126,7 +126,7 @@ class PlainView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to clean up."""
+        """Do nothing: there is nothing to clean up."""
 
 
 class LiveView:

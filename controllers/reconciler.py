@@ -85,7 +85,7 @@ class Reconciler(Generic[M, C, D, R]):
         return memory is not None and memory.is_slow
 
     def is_echo(self, obj: Object) -> bool:
-        """True if an object is unchanged since its last reconcile, and what that wrote is no news to the next."""
+        """True if an object is unchanged since its last reconcile, whose own write is no news to the next."""
         memory = self._memory.find(obj.key)
         return memory is not None and memory.own_write.is_echo(obj)
 

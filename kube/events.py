@@ -45,7 +45,7 @@ _JOINED = frozenset({"SuccessfulCreate", "SuccessfulPatch", "SuccessfulDelete"})
 _COLLECT = 3.0
 """Seconds for which events about an object are collected."""
 _COLLECT_JOINED = 10.0
-"""The same if all collected events may be joined: a cluster's objects are created in three batches."""
+"""Seconds to collect events if all may be joined: a cluster's objects are created in three batches."""
 
 
 class EventRecorder:

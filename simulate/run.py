@@ -64,9 +64,9 @@ class NotReady(Exception):
 class Outcome(msgspec.Struct, frozen=True):
     """The result of a plan. `writes` are the numbered writes as `method target`; `end` is the end state.
 
-    `restarts`: how often each pod was recreated, but for what others did to it. `conflict`: whether it ended with a
-    condition that names what others did, instead of at rest. `sent`: all writes, as `simulate.engine.write_traces` has
-    them, where they were collected. `alerts` is what the shipped alerts must do on the scrapes of an outage.
+    `restarts`: how often the operator recreated each pod. `conflict`: whether it ended with a condition that names what
+    others did, instead of at rest. `sent`: all writes, as `simulate.engine.write_traces` has them, where they were
+    collected. `alerts` is what the shipped alerts must do on the scrapes of an outage.
     """
 
     plan: Plan

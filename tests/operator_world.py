@@ -224,7 +224,7 @@ class OperatorWorld:
 
 @cache
 def _definition(status_subresource: bool) -> Json:
-    """Made from the models, which takes a while."""
+    """The definition of TidbCluster; cached, because generating it from the models is slow."""
     return definition(TIDB_CLUSTER, status_subresource=status_subresource)
 
 

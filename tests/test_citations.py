@@ -164,7 +164,7 @@ def test_what_counts_as_a_citation(text: str, cited: list[str]) -> None:
     assert cited == [each.rule for each in citations("here", text)]
 
 
-def test_what_is_not_there_does_not_resolve() -> None:
+def test_a_missing_rule_does_not_resolve() -> None:
     assert not resolves(Cited("here", ("lifecycle",), "7.99"))
     assert not resolves(Cited("here", (), "F999"))
     assert resolves(Cited("here", ("lifecycle",), "7.4"))

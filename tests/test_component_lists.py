@@ -65,7 +65,7 @@ Found = tuple[str, str]
 
 
 def lists(path: str, tree: ast.AST) -> Iterator[Found]:
-    """Each list of two components or more."""
+    """Yield each expression of `tree` that names two components or more."""
     known = set(component_names())
     for node in ast.walk(tree):
         if len(known.intersection(_words(node))) > 1:

@@ -7,7 +7,7 @@ from tests.distribution import LONGEST, order_of, unit_of
 _ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_what_is_first_exists() -> None:
+def test_the_units_that_begin_exist() -> None:
     assert [] == [unit for unit in LONGEST if not (_ROOT / unit).exists()]
 
 

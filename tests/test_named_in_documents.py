@@ -1,4 +1,4 @@
-"""What documents name is there: files, targets of make, flags, annotations, metrics, fields, values of the chart."""
+"""Everything that documents name exists: files, targets of make, flags, annotations, metrics, fields, chart values."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ from kube.objects import Json
 ROOT = Path(__file__).resolve().parents[1]
 
 _OF_OTHERS = ("CHANGELOG.md", "docs/rules/")
-"""Documents that name what was, or what upstream has."""
+"""Documents that may name removed or upstream things."""
 
 _FOREIGN_FLAGS = frozenset({"atomic", "build-arg", "cascade", "reset-then-reuse-values", "reuse-values", "skip-crds"})
 """The names of kubectl, Helm and Docker."""

@@ -1,11 +1,11 @@
-"""What may go wrong with object storage, named by provider, bucket, prefix and what is missing.
+"""Errors of object storage. Each names provider, bucket, prefix and the missing object or permission.
 
-StorageError          what no class below names; trying again may help
-├── ObjectMissing     the object is not there
-├── BucketMissing     the bucket, the container or the volume is not there
+StorageError          an error without a class of its own; a retry may help
+├── ObjectMissing     the object does not exist
+├── BucketMissing     the bucket, the container or the volume does not exist
 ├── AccessDenied      the credentials lack a permission
-├── BadCredentials    there are none, or they are not known to the service
-├── BadLocation       what the spec says can't be the place of a backup
+├── BadCredentials    credentials are missing, or the service does not know them
+├── BadLocation       the location in the spec cannot hold a backup
 └── Unreachable       the service does not answer, or fails
 """
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """`means`: what is the case. `meanwhile`: what the operator does about it. `you`: what the user can do."""
+    """`means` explains the reason, `meanwhile` says what the operator does, and `you` what the user can do."""
 
     means: str
     meanwhile: str

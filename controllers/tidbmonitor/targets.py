@@ -143,7 +143,7 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
         _remove_stale_certificates(found)
         return Waiting(error.reason, str(error), _LOOK_AGAIN)
     named = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
-    # what was monitored by a consent that has been withdrawn must go, even if nothing else is monitored
+    # remove clusters whose consent was withdrawn, even if no other cluster is monitored
     ctx.found = inputs if named or found.marks else None
     if ctx.found is None:
         _remove_stale_certificates(found)
@@ -211,7 +211,7 @@ def _inputs(found: _Found) -> Inputs:
         operator_rules=provisions.rules(),
         operator_dashboard=provisions.dashboard(),
     )
-    # a mark stays while the reference is named: what it once brought is never taken for what v1.6 made
+    # a mark stays while the reference is named, so that its objects never count as created by v1.6
     inputs = replace(inputs, granted=frozenset(found.granted) | (found.marks & found.refused.keys()))
     known = [each for each in clusters if isinstance(each, TidbCluster)]
     return _with_first_clusters(found, inputs, [first_of(tc) for tc in known if tc.spec.pd is not None])

@@ -70,7 +70,7 @@ class Inputs:
     operator_dashboard: str = ""
 
     def as_running(self) -> "Inputs":
-        """The same with the first clusters that the pods were started with."""
+        """These inputs with the first clusters with which the pods were started."""
         return replace(self, first=self.running, first_dm=self.running_dm)
 
 

@@ -232,7 +232,7 @@ def is_of_users(statement: str) -> bool:
 
 
 def change_users(users: dict[str, str], statement: str) -> None:
-    """Execute it. Raises SqlRefused."""
+    """Execute `statement` if it creates a user or sets a password. Raises SqlRefused."""
     found = _CHANGED.fullmatch(statement)
     if found is None:
         return

@@ -47,7 +47,7 @@ class Certificate:
 
     @classmethod
     def of(cls, credentials: Credentials) -> "Certificate":
-        """The same from bytes."""
+        """A certificate with these PEM bytes."""
         parts = (credentials.ca, credentials.cert, credentials.key)
         ca, cert, key = (part.decode("utf-8", "replace") for part in parts)
         return cls(ca, cert, key, checks_names=credentials.checks_names)

@@ -58,7 +58,7 @@ def _made(resource: Resource, name: str, body: Json) -> _Act:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An object of the owner; `make` creates it again without consent, `before` what the plan's world lacks."""
+    """An object of the owner. `make` recreates it without consent; `before` creates what the plan's world lacks."""
 
     resource: Resource
     name: str

@@ -100,7 +100,7 @@ def _plan(path: str) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    """All of these fields."""
+    """One plan for each value of each field."""
     return map(_plan, values())
 
 

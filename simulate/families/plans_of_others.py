@@ -24,7 +24,7 @@ class PlansOfOthers:
         return WORKLOADS[name]
 
     def all(self) -> Iterator[Plan]:
-        """All of these plans."""
+        """All plans of the workloads and of the families."""
         yield from WORKLOADS.values()
         for family in self._families.values():
             yield from family.plans()

@@ -170,7 +170,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    """All of these changes."""
+    """One plan for each change of a spelling."""
     return map(_plan, _spellings())
 
 

@@ -194,4 +194,4 @@ _OF_THE_API: tuple[_Make, ...] = (
 
 _OF_TIDB_CLUSTERS = (*_ANYWHERE, *_OF_PD, *_OF_THE_API)
 _OF_DM_CLUSTERS = (*_ANYWHERE, *_OF_MASTERS, *_OF_THE_API)
-"""The sources of random plans."""
+"""The sources of random plans, by kind of cluster."""

@@ -56,7 +56,7 @@ class Scrapes:
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """True if the alert `alert` fires at a scrape, by its number, for the cluster `namespace`/`name`.
+    """Whether the alert `alert` fires at the scrape of this number for the cluster `namespace`/`name`.
 
     Without `component`, for any of its components; without `reasons`, for any reason.
     """

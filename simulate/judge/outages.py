@@ -59,7 +59,7 @@ class OutageJudge:
         self._scrapes = Scrapes({"one": engine.operators["operator"].registry}, _is_of_cluster)
         self._is_over = False
         self._out_of_service: list[tuple[float, bool]] = []
-        """True if the conditions say at a look that a component is out of service."""
+        """The time of each look, and whether the conditions then say that a component is out of service."""
 
     def follow(self) -> Recorded:
         """Let the world run until a minute after the outage, and report what the surfaces fail to show.

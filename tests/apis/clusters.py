@@ -23,7 +23,7 @@ def tree(spec: Json, *, status: Json | None = None, **metadata: Any) -> Json:
 
 
 def cluster(spec: Json, *, status: Json | None = None, **metadata: Any) -> TidbCluster:
-    """The same, decoded and defaulted."""
+    """The clusters of `golden_clusters`, decoded and defaulted."""
     return with_defaults(decode(tree(spec, status=status, **metadata), TidbCluster))
 
 

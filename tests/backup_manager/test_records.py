@@ -65,7 +65,7 @@ def test_keeps_a_concurrent_write(world: World) -> None:
     assert ["", "5"] == seen
 
 
-def test_no_difference_is_no_request(world: World) -> None:
+def test_sends_no_request_without_a_difference(world: World) -> None:
     world.backup()
     found, client = record(world)
     found.change_status(phase("Scheduled"))

@@ -332,7 +332,7 @@ def test_the_network_policy_allows_the_operators_requests(everything: list[Json]
     assert asked | {53, 443, 6443} == ports
 
 
-def test_the_network_policy_lets_out_what_the_user_adds(helm: Helm) -> None:
+def test_the_network_policy_allows_the_users_additional_ports(helm: Helm) -> None:
     objects = helm.template({"networkPolicy": {"create": True, "extraPorts": [3128]}})
     assert {"ports": [{"port": 3128}]} == one(objects, "NetworkPolicy")["spec"]["egress"][-1]
 

@@ -42,7 +42,7 @@ class Exchange:
     keys: frozenset[str] = frozenset()
 
     def without_keys(self) -> "Exchange":
-        """The same, whatever the object had come to."""
+        """The exchange without the fields of its answer."""
         return replace(self, keys=frozenset())
 
     def __str__(self) -> str:

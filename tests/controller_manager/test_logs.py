@@ -102,7 +102,7 @@ def test_v_4_is_debug(clock: FakeClock, verbosity: int, levels: list[str]) -> No
     assert levels == [entry["level"] for entry in entries(stream)]
 
 
-def test_libraries_take_the_same_way_out(clock: FakeClock) -> None:
+def test_warnings_of_libraries_are_logged_without_their_secrets(clock: FakeClock) -> None:
     stream = io.StringIO()
     configure_logs(4, clock=clock, stream=stream)
 
@@ -202,7 +202,7 @@ def test_a_line_that_cannot_be_rendered_is_replaced_by_one_that_names_it(clock: 
     assert ("inf", {"('ns', 'basic')": "nan"}) == (odd["seconds"], odd["pairs"])
 
 
-def test_a_stream_of_another_encoding_gets_one_line_of_ascii_for_one_that_it_cannot_take(clock: FakeClock) -> None:
+def test_a_line_that_a_stream_cannot_encode_is_logged_in_ascii(clock: FakeClock) -> None:
     written = io.BytesIO()
     configure_logs(0, clock=clock, stream=io.TextIOWrapper(written, encoding="ascii"))
 

@@ -230,7 +230,7 @@ def test_an_invalid_result_is_an_error_of_the_sync(clock: FakeClock, result: obj
 
 
 @pytest.mark.rule("CW-5")
-def test_a_key_is_given_back_whatever_the_choice_of_its_lane_raises(clock: FakeClock) -> None:
+def test_a_key_is_synced_even_if_the_choice_of_its_lane_raises(clock: FakeClock) -> None:
     def is_slow(_key: str) -> bool:
         raise SystemExit
 
@@ -274,9 +274,7 @@ def test_a_failure_that_lasts_for_hours_does_not_fill_the_log(clock: FakeClock, 
 
 @pytest.mark.parametrize("error", [SystemExit(2), CancelledError(), GeneratorExit()], ids=repr)
 @pytest.mark.rule("CW-5")
-def test_whatever_a_sync_raises_to_end_a_process_or_a_task_is_its_failure(
-    clock: FakeClock, error: BaseException
-) -> None:
+def test_exits_and_cancellations_that_a_sync_raises_are_its_failures(clock: FakeClock, error: BaseException) -> None:
     def sync(_key: str) -> None:
         raise error
 

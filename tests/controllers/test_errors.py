@@ -41,7 +41,7 @@ def hidden(context: Exception) -> Exception:
     ],
 )
 @pytest.mark.rule("MET-11")
-def test_a_requeue_is_found_anywhere(error: Exception) -> None:
+def test_finds_a_requeue_error_among_causes_and_groups(error: Exception) -> None:
     assert WAIT is find_requeue(error)
 
 

@@ -1,4 +1,4 @@
-"""A change of an object brings back those that refer to it (CW-2)."""
+"""A change of an object enqueues the objects that refer to it (CW-2)."""
 
 import msgspec
 import pytest

@@ -40,7 +40,7 @@ def test_the_sample_takes_the_steps_of_the_guide() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_guide_show_the_documented_output(tmp_path: Path) -> None:
     if not KUBECTL.exists():
         pytest.skip("kubectl was not built: make controlplane")
     for name, block in _blocks():

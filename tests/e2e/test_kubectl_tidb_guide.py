@@ -53,7 +53,7 @@ def test_every_field_of_a_document_is_explained() -> None:
 @pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_guide_show_the_documented_output(tmp_path: Path) -> None:
     if not KUBECTL.exists():
         pytest.skip("kubectl was not built: make controlplane")
     for name, block in _files():

@@ -34,7 +34,7 @@ class Scene:
     """A cluster in a namespace of a world, the operator that works there, and the cluster's twin in the simulator."""
 
     def __init__(self, place: Place, namespace: str, running: contextlib.ExitStack) -> None:
-        """`running` ends whatever was started."""
+        """`running` ends the processes that this scene starts."""
         self.here = Side(place.client, place.world, namespace)
         self._place = place
         self._running = running

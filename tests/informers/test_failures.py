@@ -61,7 +61,7 @@ def test_a_handler_that_raises_anything_gets_the_next_notification(error: BaseEx
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 @pytest.mark.rule("ST-8")
-def test_an_index_function_that_raises_whatever_costs_no_object(error: BaseException) -> None:
+def test_any_exception_of_an_index_function_costs_no_object(error: BaseException) -> None:
     world = World()
 
     def by_color(obj: Object) -> list[str]:
@@ -80,7 +80,7 @@ def test_an_index_function_that_raises_whatever_costs_no_object(error: BaseExcep
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 @pytest.mark.rule("INF-41")
-def test_an_error_handler_that_raises_whatever_ends_nothing(clock: FakeClock, error: BaseException) -> None:
+def test_any_exception_of_an_error_handler_ends_nothing(clock: FakeClock, error: BaseException) -> None:
     source = FakeSource()
     informer = SharedInformer(ListWatch(source.client(), PODS), clock, SeededRandomness(1))
 

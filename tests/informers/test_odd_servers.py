@@ -217,7 +217,7 @@ def test_the_log_names_the_item_and_shows_nothing_else_of_it() -> None:
 @pytest.mark.parametrize(
     "field", ["finalizers", "labels", "annotations", "ownerReferences", "namespace", "uid", "generation", "selfLink"]
 )
-def test_null_in_the_metadata_is_as_good_as_absent_as_it_is_to_go(field: str) -> None:
+def test_null_in_the_metadata_counts_as_absent(field: str) -> None:
     item = {"metadata": {"name": "x", field: None, "managedFields": [{"manager": "m"}]}}
     world = World(OddServer(lambda: listed(item), lambda: (200, [event("MODIFIED", item | {"kind": "Pod"})])))
 

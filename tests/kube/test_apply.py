@@ -47,7 +47,7 @@ def test_creates_an_absent_object(api: FakeApi, applier: Applier) -> None:
 
 
 @pytest.mark.rule("I29")
-def test_no_difference_is_no_request(api: FakeApi, applier: Applier) -> None:
+def test_sends_no_request_without_a_difference(api: FakeApi, applier: Applier) -> None:
     there = cached(api.put(PATH, service() | {"status": {"loadBalancer": {}}}))
 
     assert there is applier.apply(SERVICES, service(), there)

@@ -46,7 +46,7 @@ def test_commands_of_other_components_are_no_commands() -> None:
 
 
 @pytest.mark.rule("lifecycle-13")
-def test_an_unknown_value_is_named_with_those_that_are_known() -> None:
+def test_an_unknown_value_is_named_together_with_the_known_ones() -> None:
     wanted = f"annotation {PREFIX}evict-leader of pod demo-tikv-0: 'now' is not one of delete-pod, none; ignored"
     assert [wanted] == unknown_values(pod("tikv", evict_leader="now", replace_volume="true"))
 

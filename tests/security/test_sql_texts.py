@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
 
 @pytest.fixture(params=["", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])
 def root(server: MariaDb, request: pytest.FixtureRequest) -> Iterator["Cursor"]:
-    """A session of root, which outlives what others do to root."""
+    """A session of root, which stays open when a test changes root's account."""
     connection: Any = pymysql.connect(host=HOST, port=server.port, user="root", autocommit=True)
     with connection, connection.cursor() as cursor:
         cursor.execute("SET GLOBAL sql_mode = %s", (request.param,))

@@ -14,7 +14,7 @@ _WATCHED = 120.0
 yet."""
 
 _SLOWLY = 400.0
-"""The same where each answer takes ten seconds."""
+"""Seconds of watching where each answer takes ten seconds."""
 
 _AGAIN = 240.0
 """Seconds within which the step is taken once everything answers."""

@@ -399,7 +399,7 @@ def test_a_deferred_claim_is_deleted_before_its_ordinal_returns(clock: FakeClock
 
 
 @pytest.mark.rule("lifecycle-9.3")
-def test_a_substitute_of_tikv_that_is_half_there(clock: FakeClock) -> None:
+def test_removes_a_half_made_substitute_of_tikv_whose_store_came_back(clock: FakeClock) -> None:
     halfway = Halfway(clock, {"tikv": {"recoverFailover": True}})
     store, world = halfway.store("basic-tikv-2"), halfway.world
     uid = halfway.claims()["tikv-basic-tikv-2"]

@@ -63,7 +63,7 @@ def test_fields_that_v16_ignored_take_effect_with_the_next_change(
 
 
 @pytest.mark.rule("8.1")
-def test_an_image_besides_the_untagged_default_that_v16_ran_restarts_nothing(clock: FakeClock) -> None:
+def test_an_image_beside_the_untagged_default_that_v16_ran_restarts_nothing(clock: FakeClock) -> None:
     """The version is unknown: the tag of `image` may be an older one."""
     cdc: Json = {"baseImage": "pingcap/ticdc", "version": "", "replicas": 1}
     halfway = Halfway(clock, {"ticdc": cdc}, pd=1, tikv=1, tidb=1)

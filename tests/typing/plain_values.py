@@ -20,7 +20,7 @@ def of_kubernetes(ctx: ReconcileContext, cached: Object, seen: LiveObject, why: 
 
 
 def of_pd(pd: PDClient, member: Member, store: Store, why: Evidence) -> None:
-    """Members and stores: what goes and why."""
+    """Plain members and stores are refused, because they prove nothing."""
     pd.delete_member(member)  # type: ignore[arg-type]
     pd.delete_store(store)  # type: ignore[arg-type]
     pd.delete_store(store.id)  # type: ignore[arg-type]

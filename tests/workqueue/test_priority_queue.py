@@ -392,9 +392,9 @@ class Model:
     def __init__(self) -> None:
         self.now = 0
         self.ready: dict[str, tuple[int, int]] = {}
-        """Priority, and place among equals."""
+        """Priority, and position among keys of that priority."""
         self.waiting: dict[str, tuple[int, int]] = {}
-        """Priority, and due time; in the order of asking."""
+        """Priority and due time, in the order in which they were added."""
         self.processing: set[str] = set()
         self._places = count()
 

@@ -194,7 +194,7 @@ def test_the_heap_keeps_nothing_of_waits_that_are_over(clock: FakeClock) -> None
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans())))
-def test_whatever_is_cancelled_the_others_come_in_order(calls: list[tuple[int, bool]]) -> None:
+def test_the_remaining_calls_come_in_order_after_cancellations(calls: list[tuple[int, bool]]) -> None:
     clock = FakeClock()
     timers = Timers(clock)
     made: list[int] = []

@@ -17,7 +17,7 @@ _PATIENCE = timedelta(minutes=1)
 """How long members and stores may be away during a restart."""
 
 _RESTART = timedelta(minutes=5)
-"""The same while the operator itself restarts the component's pods."""
+"""How long they may be away while the operator itself restarts the component's pods."""
 _RECONNECT = timedelta(seconds=10)
 """How long a store may be Disconnected, i.e. without heartbeats for more than 20 seconds."""
 _NO_RESTART = timedelta(seconds=20)

@@ -19,7 +19,7 @@ STEPS = (
     ("log-truncate", {"logTruncateUntil": str(TSO + 5)}, "Running"),
 )
 SETTLED = 130.0
-"""Seconds after which whatever is tried again was tried again."""
+"""Seconds within which every retry has happened."""
 
 
 def live(world: LogBackupsWorld) -> None:

@@ -295,8 +295,8 @@ def test_a_job_that_is_deleted_before_it_ended_is_a_failure(backups: BackupsWorl
     assert [] == backups.jobs()
 
 
-def test_a_pod_that_outlives_its_job_may_still_say_how_it_went(backups: BackupsWorld) -> None:
-    """A Job that is deleted in the background leaves its pod a moment, in which that may get Complete."""
+def test_a_pod_that_outlives_its_job_may_still_report_its_result(backups: BackupsWorld) -> None:
+    """The pod of a Job deleted in the background lives on for a moment, and may still report Complete."""
     backups.add()
     backups.say("Running")
     pod = {

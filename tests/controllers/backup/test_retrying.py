@@ -159,7 +159,7 @@ def test_a_failed_job_that_is_deleted_before_the_retry_costs_no_retry(backups: B
 
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 6])
 def test_a_new_process_continues_after_a_crash_at_any_write(backups: BackupsWorld, at: int) -> None:
-    """The same end, whatever was written last: one record, one more Job."""
+    """Whichever write was the last, the end is one record and one more Job."""
     backups.add()
     backups.end()
     backups.restart()

@@ -23,7 +23,7 @@ def world() -> Iterator[BackupsWorld]:
 
 
 def state(world: BackupsWorld) -> str:
-    """The state of the one that there is."""
+    """The state of the only CompactBackup."""
     return str(world.status().get("state") or "")
 
 

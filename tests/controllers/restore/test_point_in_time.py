@@ -69,7 +69,7 @@ def test_waits_until_all_of_tikv_runs_with_the_setting(
     ],
 )
 @pytest.mark.rule("backup-4.4")
-def test_a_roll_ends_with_its_last_pod_also_one_that_is_put_back(status: Json, *, expected: bool) -> None:
+def test_a_roll_ends_with_its_last_pod_even_after_a_rollback(status: Json, *, expected: bool) -> None:
     rolled = {"observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 3}
     revisions = {"currentRevision": "a", "updateRevision": "b"}
     body = {"metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": rolled | revisions | status}
@@ -77,7 +77,7 @@ def test_a_roll_ends_with_its_last_pod_also_one_that_is_put_back(status: Json, *
 
 
 @pytest.mark.rule("backup-4.4")
-def test_then_it_has_its_job(restores: BackupsWorld) -> None:
+def test_creates_the_job_once_garbage_collection_is_off(restores: BackupsWorld) -> None:
     restores.add(**PITR)
     assert restores.condition("RetryFailed")[2].endswith("StatefulSet lab/basic-tikv does not exist")
     tikv(restores, OFF)

@@ -127,7 +127,7 @@ def volumes_lost(*ordinals: int) -> Callable[[OperatorWorld], None]:
 
 
 def data_lost(*ordinals: int) -> Callable[[OperatorWorld], None]:
-    """The same on the volumes that they had, which are empty now."""
+    """The pods restart on their own volumes, which are empty now."""
 
     def begin(world: OperatorWorld) -> None:
         for pod in (f"basic-pd-{ordinal}" for ordinal in ordinals):

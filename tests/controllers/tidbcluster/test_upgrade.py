@@ -180,10 +180,10 @@ def test_an_upgrade_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWor
 
     order = ("pd-2", "pd-1", "pd-0", "tikv-2", "tikv-1", "tikv-0", "tidb-1", "tidb-0")
     assert [f"basic-{name}" for name in order] == replaced
-    # of which the start script of each PD member sleeps three seconds at most, and PD's new leader takes two to load
+    # The start script of each PD member sleeps at most three seconds, and a new leader of PD needs two to load.
     assert wide.clock.now() - begun <= 20.0
     assert {"Normal"} == {status(wide, component)["phase"] for component in COMPONENTS}
-    # above all pods again, so that no other client's edit restarts any
+    # The partitions are above all pods again, so that no edit by another client restarts one.
     for component in COMPONENTS:
         assert wide.replicas(component) == strategy(wide, component)["rollingUpdate"]["partition"]
     assert (set(), []) == (evicting(wide), marks(wide))

@@ -28,7 +28,7 @@ def test_a_successor_is_found_though_the_clock_of_the_operator_is_ahead(ahead: f
 
 @pytest.mark.parametrize("jump", [timedelta(days=-1), timedelta(days=1)], ids=["back", "forward"])
 @pytest.mark.rule("lifecycle-9.5", "F44")
-def test_a_clock_that_jumps_neither_shortens_nor_prolongs_it(jump: timedelta) -> None:
+def test_a_clock_that_jumps_neither_shortens_nor_prolongs_the_wait(jump: timedelta) -> None:
     ctx = context(FakeApi())
     clock = ctx.deps.clock
     assert isinstance(clock, FakeClock)

@@ -20,7 +20,7 @@ def _metadata(**fields: Any) -> Json:
 
 
 @pytest.mark.rule("objects-3.3")
-def test_without_wishes_only_what_the_operator_decides_is_written() -> None:
+def test_an_empty_spec_gives_a_pod_only_the_operators_fields() -> None:
     assert {"containers", "volumes", "dnsPolicy", "restartPolicy"} == _pod().keys()
     assert ("ClusterFirst", "Always") == (_pod()["dnsPolicy"], _pod()["restartPolicy"])
 

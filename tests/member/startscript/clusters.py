@@ -22,5 +22,5 @@ def cluster(
 
 
 def v2(*flags: str, **spec: Any) -> TidbCluster:
-    """The same with v2 scripts."""
+    """A cluster like `cluster`, with v2 scripts."""
     return cluster(startScriptVersion="v2", startScriptV2FeatureFlags=list(flags), **spec)

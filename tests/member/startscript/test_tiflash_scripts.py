@@ -33,7 +33,7 @@ def filled_in(pod: Pod) -> list[str]:
 
 
 @pytest.mark.rule("objects-7.6")
-def test_the_init_container_puts_in_the_number_of_the_pod(pod: Pod) -> None:
+def test_the_init_container_inserts_the_number_of_the_pod(pod: Pod) -> None:
     assert 0 == pod.run(tiflash_init_script(cluster())).code
     assert ['a = "demo-tiflash-0.x"\nb = "PD_ADDR"\n', 'c = "0"\n'] == filled_in(pod)
 
