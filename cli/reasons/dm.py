@@ -25,16 +25,16 @@ OF_DM: Mapping[str, Reason] = {
     ),
     "DMMasterUnreachable": Reason(
         "The masters, which answered before, do not answer, or not as DM does.",
-        "It makes no decision that needs them: what they last said is not taken for true.",
+        "It makes no decision that needs them: their last answers do not count.",
         f"Whether the operator's pod can reach the Service of dm-master; {_LOGS}",
     ),
     "DMMasterUnknown": Reason(
-        "What is to be done needs the word of the masters, which they have not given in this reconcile.",
+        "The next action needs an answer of the masters, which they have not given in this reconcile.",
         "It waits until they answer.",
         "The same condition of `status.master`; it says why they do not answer.",
     ),
     "DMWorkerUnknown": Reason(
-        "What is to be done with workers needs the word of the masters, which they have not given in this reconcile.",
+        "The next action on workers needs an answer of the masters, which they have not given in this reconcile.",
         "It waits until they answer.",
         "The condition Progressing of `status.master`.",
     ),

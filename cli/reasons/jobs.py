@@ -87,8 +87,18 @@ OF_JOBS: Mapping[str, Reason] = {
         "It sets that in the configuration of TiKV, which is restarted pod by pod, and begins afterwards.",
         "Nothing. The condition `Progressing` of the TidbCluster says how the restart gets on.",
     ),
+    "FilesBeingRemoved": Reason(
+        "The files that a Restore or CompactBackup reads belong to a Backup that is being deleted with its files.",
+        "It makes no Job.",
+        "Delete this object; restore another Backup.",
+    ),
+    "NotStarted": Reason(
+        "`spec.logStop` is set on a log backup that has not begun.",
+        _RETRIES,
+        "Remove `spec.logStop`, or delete the Backup.",
+    ),
     "CleanUpFailed": Reason(
-        "A deleted object stays, since something that was made for it could not be removed. The message says what.",
+        "A deleted object stays because something created for it could not be removed. The message says what.",
         _RETRIES,
         "Correct what the message names: most often the rights of the operator.",
     ),

@@ -424,14 +424,14 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "Fix the Secret that the message names.",
     ),
     "ForeignPDCluster": Reason(
-        "PD reports another cluster id than this cluster has: it was started on empty volumes, or on the volumes of "
+        "The cluster id of PD is not this cluster's: PD was started on empty volumes, or on the volumes of "
         "another cluster. Without `spec.pd`, the TidbCluster that `spec.cluster` names was deleted and recreated.",
         "It makes no changes to this cluster, and adds no pods, which would join the other PD.",
         "Restore PD's own volumes, or correct `spec.cluster`. To abandon the old data, delete the volume claims of "
         "TiKV and set the annotation `tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the old cluster id.",
     ),
     "ForeignPD": Reason(
-        "PD reports another cluster id than this cluster has, so commands on pods are ignored.",
+        "The cluster id of PD is not this cluster's, so commands on pods are ignored.",
         "It makes no changes to this cluster.",
         "See `ForeignPDCluster`.",
     ),

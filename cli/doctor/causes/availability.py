@@ -131,7 +131,7 @@ CAUSES = (
     *map(_cause, dict.fromkeys(_outages())),
     Cause(
         "NotObserved",
-        "The operator cannot ask the members of a component; what the status says of them is what it saw last.",
+        "The operator cannot reach the members of a component; the status shows what it last saw of them.",
         "Do as the finding on the component, or on PD, asks. Else check NetworkPolicies between operator and pods.",
         _unobserved,
         Severity.WARNING,

@@ -99,7 +99,7 @@ def _ignored(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "InvalidSpec",
-        "The spec cannot be carried out, so none of it is; the cluster is kept as it was.",
+        "The spec is invalid, so nothing of it is applied; the cluster stays as it was.",
         "Correct the field.",
         _invalid,
     ),
@@ -111,13 +111,13 @@ CAUSES = (
     ),
     Cause(
         "OperatorRefused",
-        "The API server refuses what the operator writes: a right is missing, or a webhook or schema is against it.",
+        "The API server rejects a write of the operator: a right is missing, or a webhook or schema forbids it.",
         "Compare the operator's rights with manifests/operator/; the message names verb and resource.",
         _refused,
     ),
     Cause(
         "Slow",
-        "What the operator waits for takes more than half an hour; VALUE is the reason.",
+        "A wait has lasted more than half an hour; VALUE is its reason.",
         "Look the reason up in docs/reasons/: it says what the operator waits for, and what you can do.",
         _slow,
         Severity.WARNING,

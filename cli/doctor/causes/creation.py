@@ -41,7 +41,7 @@ _TEXTS = (
     Text(
         "PriorityClassMissing",
         r"no PriorityClass with name (\S+) was found",
-        "There is no PriorityClass of the name.",
+        "There is no PriorityClass of that name.",
         "Create it, or correct `priorityClassName`.",
         lambda facts, said, match: Sign(
             said.object, match[0], field_of(facts, said.tree, "priorityClassName"), match[1]

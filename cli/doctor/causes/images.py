@@ -58,7 +58,7 @@ _TEXTS = (
     Text(
         "ImageForAnotherArchitecture",
         _OF_PLATFORM,
-        "The registry has the image, and not for the architecture of the node.",
+        "The registry has the image, but not for the architecture of the node.",
         "Take an image for it, or let pods run on other nodes: `nodeSelector: {kubernetes.io/arch: amd64}`.",
         _sign("the image does not exist for the architecture of the node"),
     ),
@@ -86,7 +86,7 @@ _TEXTS = (
     Text(
         "InvalidImageName",
         r"InvalidImageName",
-        "The name of an image is none.",
+        "An image name is invalid.",
         "Correct `version`, `baseImage` or `image`.",
         _sign("the name of the image cannot be read"),
     ),

@@ -43,7 +43,7 @@ _TEXTS = (
     Text(
         "KeyMissing",
         r"couldn't find key (\S+) in (.*)|references non-existent (?:config|secret) key: (\S+)",
-        "A Secret or ConfigMap exists, and lacks a key that a pod needs.",
+        "A Secret or ConfigMap exists, but lacks a key that a pod needs.",
         "Add the key.",
         lambda _, said, match: Sign(said.object, match[0], "key", match[1] or match[3]),
     ),
@@ -60,8 +60,8 @@ _TEXTS = (
 _OTHER = Text(
     "NotMounted",
     r"object \S+ not registered|failed to sync (?:configmap|secret) cache",
-    "A volume of a pod can't be mounted, or a container not be made, for another cause; the message is the kubelet's.",
-    "`kubectl describe pod` shows all that is said; look at the log of the CSI driver on the node.",
+    "A volume of a pod cannot be mounted, or a container cannot be created, for another cause; the kubelet says which.",
+    "`kubectl describe pod` shows the whole message; look at the log of the CSI driver on the node.",
 )
 
 CAUSES = causes(_said_of_mounts, _TEXTS, _OTHER)

@@ -121,7 +121,7 @@ OF_ANY_CLUSTER = (
 CAUSES = (
     Cause(
         "NotManaged",
-        "Operators are at work, and none for this cluster: namespace or label selector leave it out.",
+        "Operators run, but none manages this cluster: their namespaces or label selectors exclude it.",
         "Label the cluster as `-selector` asks, or run an operator for its namespace.",
         _elsewhere,
     ),

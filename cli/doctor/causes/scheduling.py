@@ -103,7 +103,7 @@ _TEXTS = (
     Text(
         "InsufficientResource",
         r"Insufficient (?!cpu|memory)\S+|did not have enough free storage|exceed max volume count",
-        "No node has free what a pod requests: ephemeral storage, huge pages, volumes that may be attached.",
+        "No node has enough of a resource that a pod requests: ephemeral storage, huge pages, volumes to attach.",
         _LESS,
         _refused("{nodes}: {match}", "requests"),
     ),
