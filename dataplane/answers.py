@@ -24,16 +24,16 @@ Text = Annotated[str, Meta(max_length=4096, pattern=_PRINTABLE)]
 """A name, or a list of names, that users choose."""
 
 MEMBERS = 1_000
-"""Members of PD, of a microservice or of DM: three to seven in practice."""
+"""The most members of PD, of a microservice or of DM; three to seven in practice."""
 
 URLS = 100
-"""URLs of one member."""
+"""The most URLs of one member."""
 
 STORES = 10_000
-"""Stores, including Tombstone ones; the largest known clusters have less than a thousand."""
+"""The most stores, including Tombstone ones; the largest known clusters have fewer than a thousand."""
 
 RULES = 100_000
-"""Placement rules: one for each partition of each table with TiFlash replicas."""
+"""The most placement rules; there is one for each partition of each table with TiFlash replicas."""
 
 
 def require_uint64(**numbers: int) -> None:

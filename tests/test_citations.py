@@ -135,7 +135,7 @@ def all_citations() -> Iterator[Cited]:
 
 
 def resolves(cited: Cited) -> bool:
-    """True if there is an item of that name in a document that may be meant."""
+    """True if a document that the citation may mean has an item of that name."""
     documents = cited.documents or tuple(KNOWN)
     return any(cited.rule in KNOWN.get(document, ()) for document in documents)
 

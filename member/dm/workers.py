@@ -28,7 +28,7 @@ def content(dc: DMCluster) -> Content:
 
 
 def stateful_set(dc: DMCluster, config_map_name: str) -> Json:
-    """The StatefulSet, whose pods read the ConfigMap of that name."""
+    """The desired StatefulSet, whose pods mount the ConfigMap `config_map_name`."""
     own_pod = [pod.POD_NAME] if component(dc, WORKER).host_network else []
     return shared.stateful_set(
         dc,

@@ -191,7 +191,7 @@ _LAGS: Mapping[str, type[plans.Stale | plans.Hidden] | None] = {
 }
 """`blind`: all caches are stale; otherwise the cache of the target's kind."""
 _OWN = f"*{_NAME}*"
-"""Writes for the author's object."""
+"""The pattern of the targets of writes for the author's object."""
 _FAULTS: Mapping[str, Callable[[int], plans.Fault]] = {
     "crash-after": lambda number: plans.Crash(write=number, of=_OWN, when="after"),
     "lost": lambda number: plans.Lost(write=number, of=_OWN),

@@ -98,7 +98,7 @@ _PROPAGATIONS: tuple[Propagation, ...] = ("Background", "Foreground", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """A cluster, and the components that other clients act on: all, including what belongs to no component, or some.
+    """A cluster, and the components that other clients act on; if it `is_whole`, also on what belongs to none.
 
     Each plan creates its own DMCluster.
     """

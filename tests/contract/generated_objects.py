@@ -220,7 +220,7 @@ _BEGUN: Mapping[str, tuple[Json, ...]] = {
         {"whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"a": "a"}}},
     ),
 }
-"""Required additions to an object beyond its definition; without them it would be refused anyway."""
+"""What an object needs beyond its definition; without it, every value of a field would be refused alike."""
 
 _UNIONS: Mapping[str, tuple[str | int, ...]] = {
     "Quantity": ("1", "0", "-1", "1500m", "1Gi", "x", 2),

@@ -53,7 +53,7 @@ def test_missing_rules_are_an_error() -> None:
         pd(RULES, (500, '"no leader"')).tiflash_rules()
 
 
-def test_placement_rules_are_enabled_with_text() -> None:
+def test_enables_placement_rules_with_a_text_instead_of_a_boolean() -> None:
     transport = ScriptedTransport().on("POST /pd/api/v1/config/replicate", (200, '"The config is updated."'))
     PDClient(transport, Address("http://demo-pd:2379"), clock=FakeClock()).enable_placement_rules()
     assert [b'{"enable-placement-rules":"true"}'] == [request.body for request in transport.requests]

@@ -36,7 +36,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def blocks() -> Iterator[tuple[str, str]]:
-    """The blocks of Python: the file that each belongs to, if any, and its text below as many lines as the guide's."""
+    """The blocks of Python: the file that each belongs to, if any, and its text, with the line numbers of the guide."""
     text = GUIDE.read_text()
     for block in _FENCE.finditer(text):
         if block[1] == "python":

@@ -95,7 +95,7 @@ def test_rejects_a_long_body_unread(length: str) -> None:
 
 
 @pytest.mark.slow
-def test_all_clients_together_may_fill_one_longest_body() -> None:
+def test_the_bodies_of_all_clients_together_may_have_the_length_of_the_longest() -> None:
     longest = 1 << 26
     half = b"x" * (longest // 2)
     head = f"POST / HTTP/1.1\r\nconnection: close\r\ncontent-length: {longest}\r\n\r\n".encode()

@@ -76,7 +76,7 @@ UNFINISHED: Mapping[str, dict[str, str]] = {
     "dev-suspend": {"sleepy": "Suspended"},
     "dev-across": {"south": "ReferenceNotAllowed"},
 }
-"""Reasons of the condition Progressing, where there is something left to do."""
+"""The reasons of the condition Progressing of clusters that are not done, by recording and cluster."""
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

@@ -44,7 +44,7 @@ def is_settled(world: DMWorld, masters: int, workers: int) -> bool:
 @FAULTS
 @pytest.mark.parametrize("number", _BRING_UP)
 @pytest.mark.rule("F1", "F4", "F45")
-def test_a_bring_up_survives_it_at_any_write(world: DMWorld, number: int, fault: str) -> None:
+def test_a_bring_up_survives_a_fault_at_any_write(world: DMWorld, number: int, fault: str) -> None:
     world.apply(sample("dm"))
     restart = strike(world, number, fault)
     world.run_through(lambda: is_settled(world, 3, 2), restart)

@@ -63,7 +63,7 @@ def test_without_a_version_a_watch_begins_with_the_current_objects(client: Clien
     watch.close()
 
 
-def test_entering_and_leaving_a_selection(client: Client) -> None:
+def test_a_watch_shows_objects_entering_and_leaving_its_selection(client: Client) -> None:
     start = client.create(CONFIG_MAPS, config_map("a"), "default").metadata.resource_version
     for label in ("yes", "yes", "no"):
         client.patch(CONFIG_MAPS, "a", "default", {"metadata": {"labels": {"in": label}}, "data": {"x": label}})
