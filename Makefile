@@ -131,7 +131,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate seeds 1000 60
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, two plans at once, life without resyncs, 200 random plans, 10000 manifests, 5000 objects with wrong types [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12 FROM=0]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, two plans at once, life without resyncs, 200 random plans, 10000 manifests, 5000 objects with wrong types, metacharacters in every text [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12 FROM=0]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),160) $(DRAW)
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
@@ -156,6 +156,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mutants 0 5000
+	@GENERATED_TEXTS=all $(PYTEST) -q --dist worksteal -n $(CORES) -m thorough tests/security/test_generated_texts.py
 	@$(BIN)/python -m simulate mixes --every 12
 	@SCHEDULING_RUNS=200 $(BIN)/pytest -q tests/scheduler/test_real_scheduler.py
 

@@ -2,7 +2,7 @@
 
 Each text of a spec of each kind is replaced by texts that mean something in a shell, in TOML, YAML, SQL or a URL. The
 objects, parsed as their readers parse them, differ from the objects of a harmless text only in that text.
-`GENERATED_TEXTS=all` is every text at every place.
+`GENERATED_TEXTS=all` is every text at every place, a part of `make simulate`.
 """
 
 import os
