@@ -27,6 +27,7 @@ from backup_manager.storage.location import Kind, Location
 from cli.backup_storage import SANDBOX_S3
 from kube.objects import Json
 from kube.resources import (
+    BACKUP_SCHEDULES,
     BACKUPS,
     COMPACT_BACKUPS,
     JOBS,
@@ -72,7 +73,7 @@ NO_GC: Json = {"gc": {"ratio-threshold": -1.0}}
 POINT: Json = {"br": {"cluster": "quiet"}, "restoreMode": "pitr"}
 FULL = "pitrFullBackupStorageProvider"
 SPAN: Json = {"startTs": "2026-01-01 00:00:00", "endTs": "2026-01-02 00:00:00"}
-SCHEDULED: Json = {"schedule": "0 3 * * *", "backupTemplate": {}}
+EVERY_MINUTE: Json = {"schedule": "* * * * *", "backupTemplate": {}}
 
 WAYS: Mapping[Resource, Mapping[str, Json]] = {
     BACKUPS: {
@@ -328,6 +329,71 @@ def test_reports_a_field_that_nothing_reads_and_nothing_names(
 ) -> None:
     monkeypatch.setattr(backups, "without_effect", lambda _kind, _spec: {})
     assert ["storageSize"] == list(silent(recorder, BACKUPS, "BR to S3", ["storageSize"]))
+
+
+OF_TEMPLATES = ("backupTemplate.", "logBackupTemplate.", "compactBackupTemplate.")
+SCHEDULES: Mapping[str, tuple[Json, Sequence[str]]] = {
+    "snapshots": (EVERY_MINUTE | {"backupTemplate": BR | {"s3": S3}}, OF_TEMPLATES[:1]),
+    "snapshots with the storage of the schedule": (EVERY_MINUTE | BR | {"s3": S3}, ()),
+    "exports": (EVERY_MINUTE | {"s3": S3, "storageSize": "1Gi", "backupTemplate": {"from": SQL}}, ()),
+    "snapshots, a log and compactions": (
+        EVERY_MINUTE
+        | BR
+        | {"s3": S3, "logBackupTemplate": {"backupMode": "log"}, "compactBackupTemplate": {}, "compactInterval": "1m"},
+        OF_TEMPLATES[1:],
+    ),
+}
+"""Kinds of schedules, each with the templates whose fields are set in it, besides the fields of the schedule."""
+
+SCHEDULED_FOR = 180.0
+"""Seconds in which a schedule is due three times."""
+
+
+def scheduled(spec: Json) -> str:
+    """The Backups and CompactBackups of a schedule, and its conditions, as text without times."""
+    found = world().outcome_of(BACKUP_SCHEDULES, spec, (BACKUPS, COMPACT_BACKUPS), SCHEDULED_FOR)
+    return found if isinstance(found, str) else re.sub(r"\d{4}-\d\d-\d\dt[\d-]{8}", "", as_text(*found))
+
+
+def silent_in_schedules(way: str, paths: Sequence[str]) -> list[str]:
+    """The fields that change no object of a schedule, and that nothing names."""
+    spec, known = SCHEDULES[way][0], fields_of(BACKUP_SCHEDULES.kind)
+    edits = {path: with_field(spec, path, known[path], OTHER_VALUES) for path in paths}
+    unnamed = {path: edit for path, edit in edits.items() if not _is_named(BACKUP_SCHEDULES, path, edit)}
+    before = scheduled(spec) if unnamed else ""
+    return [path for path, edit in unnamed.items() if before == scheduled(edit)]
+
+
+def set_in_schedules(way: str) -> list[str]:
+    """The fields that are set in this kind of schedule."""
+    known = fields_of(BACKUP_SCHEDULES.kind)
+    return [each for each in known if not each.startswith(OF_TEMPLATES) or each.startswith(tuple(SCHEDULES[way][1]))]
+
+
+@pytest.mark.slow
+@pytest.mark.rule("R22")
+def test_some_fields_of_schedules_show_or_are_named(recorder: Recorder) -> None:
+    found = {way: silent_in_schedules(way, set_in_schedules(way)[index::200]) for index, way in enumerate(SCHEDULES)}
+    assert {} == {way: paths for way, paths in found.items() if paths}
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.parametrize("way", SCHEDULES)
+@pytest.mark.rule("R22")
+def test_every_field_of_schedules_shows_or_is_named(recorder: Recorder, way: str) -> None:
+    """A field of a template shows in the spec of its Backup, whose fields have tests of their own."""
+    assert [] == silent_in_schedules(way, set_in_schedules(way))
+
+
+def test_every_field_of_schedules_is_set_in_one_of_them() -> None:
+    assert set(fields_of(BACKUP_SCHEDULES.kind)) == {path for way in SCHEDULES for path in set_in_schedules(way)}
+
+
+@pytest.mark.slow
+def test_reports_a_field_of_schedules_that_nothing_reads(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backups, "without_effect", lambda _kind, _spec: {})
+    assert ["storageClassName"] == silent_in_schedules("snapshots", ["storageClassName"])
 
 
 def named(kind: str, spec: Json) -> set[str]:

@@ -152,6 +152,7 @@ def test_every_field_of_monitors_shows_or_is_named_in_every_way(way: str) -> Non
 
 
 OF_ONE_POD = (TIDB_MONITORS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS, TIDB_INITIALIZERS)
+EVERY_KIND = (*OF_ONE_POD, DM_CLUSTERS)
 
 
 @pytest.mark.slow
@@ -163,7 +164,7 @@ def test_every_fifth_field_of_other_kinds_has_an_effect_or_is_declared(resource:
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@pytest.mark.parametrize("resource", [*OF_ONE_POD, DM_CLUSTERS], ids=lambda each: each.kind)
+@pytest.mark.parametrize("resource", EVERY_KIND, ids=lambda each: each.kind)
 @pytest.mark.rule("R22")
 def test_every_field_of_other_kinds_has_an_effect_or_is_declared(resource: Resource) -> None:
     assert [] == list(silent(resource, list(fields_of(resource.kind))))
