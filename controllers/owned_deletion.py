@@ -25,15 +25,17 @@ def delete_if(client: Client, resource: Resource, name: str, namespace: str, may
 
 
 def prune(ctx: Reconcile[Any], resource: Resource, wanted: Collection[str]) -> None:
-    """Delete the objects that the owner controls and whose names are not in `wanted`.
+    """Delete the objects that the owner controls and whose names are not in `wanted`, once the owner confirms that live.
 
-    Claims have no owner, so they stay. Raises Conflict, other ApiErrors, TransportError.
+    Claims have no owner, so they stay. Raises OwnerGone, Conflict, other ApiErrors, TransportError.
     """
     runtime = ctx.owned.runtime
-    for cached in ctx.lister(resource).list(ctx.namespace):
-        name = cached.metadata.name
-        if name in wanted or not ctx.controls(cached) or cached.metadata.deletion_timestamp:
-            continue
+    found = [each for each in ctx.lister(resource).list(ctx.namespace) if each.metadata.name not in wanted]
+    unwanted = [each for each in found if ctx.controls(each) and not each.metadata.deletion_timestamp]
+    if not unwanted or not ctx.is_confirmed():
+        # the change of an outdated owner starts another reconcile
+        return
+    for name in (each.metadata.name for each in unwanted):
         if delete_if(runtime.client, resource, name, ctx.namespace, ctx.controls):
             what = f"delete {resource.kind} {name} in {ctx.owned.resource.kind} {ctx.name} successful"
             runtime.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)

@@ -183,6 +183,10 @@ class Reconcile(Generic[M]):
             raise OwnerGone(f"the {kind} was deleted or recreated; waiting for the cache to show that")
         return live
 
+    def is_confirmed(self) -> bool:
+        """True if the live owner has the spec that this reconcile decides on. Raises OwnerGone, ApiError, TransportError."""
+        return bool(self.live_owner().decode().get("spec") == self.owner.decode().get("spec"))
+
     async def _create(self, resource: Resource, whole: Json) -> Object:
         self.live_owner()
         what = f"create {resource.kind} {whole['metadata']['name']} in {self.owned.resource.kind} {self.name}"

@@ -4,7 +4,8 @@
 
 A log backup is stopped first (`stopping`).
 
-Only that Job removes files. The operator creates it only after live reads show that no other object uses the directory.
+Only that Job removes files. The operator creates it only after live reads show that the Backup still asks for it, and that
+no other object uses the directory.
 """
 
 import structlog
@@ -84,6 +85,9 @@ async def _clean_up(ctx: JobOwner[Backup]) -> Outcome | None:
         message = f"{path} is kept, since {user} needs it; the files are removed when that one is gone"
         await ctx.say(status.CLEAN_FAILED, "FilesInUse", message)
         return Waiting("FilesInUse", message, _LOOK_AGAIN)
+    if not ctx.is_confirmed():
+        # the user may keep the files by now
+        return cache_outdated("Backup")
     return await _clean(ctx)
 
 

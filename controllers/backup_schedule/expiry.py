@@ -1,7 +1,7 @@
 """Removal of old backups, old compactions, and the part of the log that no backup needs (backup.md 5.3).
 
-The cache only shows that there may be something to remove. The operator decides on a live list, reads each Backup once
-more, and deletes exactly the version that it read.
+The cache only shows that there may be something to remove. The operator then reads the schedule live, since the user may
+keep more by now, decides on a live list, reads each Backup once more, and deletes exactly the version that it read.
 """
 
 import functools
@@ -28,7 +28,7 @@ from ports import duration
 _FIELD = "spec.maxReservedTime"
 _ENDED = ("Complete", "Failed")
 _LOOK_AGAIN = 60.0
-"""Seconds until the operator checks again if a Restore still reads the log."""
+"""Seconds until the operator checks again if a Restore still reads the log, or if the cache is current."""
 
 
 async def sync(schedule: Scheduling) -> float | None:
@@ -38,8 +38,12 @@ async def sync(schedule: Scheduling) -> float | None:
     """
     if schedule.blocks(_FIELD):
         return None
-    await _remove_compactions(schedule)
+    old = _old_compactions(schedule)
     expired = _expired(schedule, schedule.backups)
+    if (old or expired.backups) and not schedule.ctx.is_confirmed():
+        return _LOOK_AGAIN
+    for compaction in old:
+        await _delete(schedule, COMPACT_BACKUPS, compaction.metadata.name, _has_ended)
     if not expired.backups and not expired.log_until:
         return None
     if expired.backups:
@@ -94,7 +98,7 @@ async def _truncate(schedule: Scheduling, until: int) -> float | None:
     until = _compacted(schedule, until)
     if until <= max(timestamp(backup.spec.log_truncate_until), timestamp(backup.status.log_success_truncate_until)):
         return None
-    if _is_read(schedule, backup):
+    if _is_read(schedule, backup) or not schedule.ctx.is_confirmed():
         return _LOOK_AGAIN
     wanted = {
         "metadata": {
@@ -124,21 +128,18 @@ def _is_read(schedule: Scheduling, backup: Backup) -> bool:
     return any(reads(each, path, backup.spec) for each in everything(schedule.ctx, RESTORES))
 
 
-async def _remove_compactions(schedule: Scheduling) -> None:
-    """Delete old, ended CompactBackups but not their files; the last one stays, since it records the progress."""
+def _old_compactions(schedule: Scheduling) -> Sequence[Object]:
+    """Old, ended CompactBackups, which are deleted without their files; the last one stays, as it has the progress."""
     spec, ctx = schedule.ctx.model.spec, schedule.ctx
     found = [each for each in schedule.children.compactions.list(ctx.namespace) if ctx.controls(each)]
     found = [each for each in found if _has_ended(each) and each.metadata.name != ctx.status.get("lastCompact")]
     ended = sorted(found, key=lambda each: each.metadata.creation_timestamp or "")
     if reserved := spec.max_reserved_time:
         limit = retention.earlier(of_time(ctx.now), timedelta(seconds=duration.seconds(reserved)))
-        old = [each for each in ended if 0 < timestamp(_tree(each, "spec").get("endTs") or "") < limit]
-    elif spec.max_backups is not None and spec.max_backups > 0:
-        old = ended[: -spec.max_backups]
-    else:
-        old = []
-    for each in old:
-        await _delete(schedule, COMPACT_BACKUPS, each.metadata.name, _has_ended)
+        return [each for each in ended if 0 < timestamp(_tree(each, "spec").get("endTs") or "") < limit]
+    if spec.max_backups is not None and spec.max_backups > 0:
+        return ended[: -spec.max_backups]
+    return []
 
 
 def _has_ended(compaction: Object) -> bool:

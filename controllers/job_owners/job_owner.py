@@ -1,7 +1,7 @@
 """The context of one sync of a Backup or Restore, and the writes that all steps share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -80,6 +80,11 @@ class JobOwner(Generic[M]):
     own_write: OwnWrite
     with_condition: WithCondition = with_condition
     references: ReferencePolicy = BY_CONSENT
+    decided_on: Object = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Keep the object that `model` was decoded from: a write may return a newer spec."""
+        self.decided_on = self.owner
 
     @property
     def namespace(self) -> str:
@@ -175,6 +180,17 @@ class JobOwner(Generic[M]):
     def live_job(self, name: str) -> Object | None:
         """The Job `name` of any owner, read live. Raises ApiError, TransportError."""
         return self.runtime.client.find(JOBS, name, self.namespace)
+
+    def is_confirmed(self) -> bool:
+        """True if the object, read live, still asks for what this sync decides on, so that it may destroy something.
+
+        Raises ApiError, TransportError.
+        """
+        live = self.runtime.client.find(self.resource, self.name, self.namespace)
+        if live is not None and _uid_and_spec(live) == _uid_and_spec(self.decided_on):
+            return True
+        log.info("nothing is destroyed before the cache shows the current object", kind=self.resource.kind)
+        return False
 
     def has_lost(self, name: str) -> bool:
         """True if a Job of this object is gone, read live if the cache lacks it. Raises ApiError, TransportError."""
@@ -278,3 +294,7 @@ class JobOwner(Generic[M]):
         if found is None:
             return None
         return {key: value.decode("utf-8", "replace") for key, value in secret_data(found, keeps_empty=True).items()}
+
+
+def _uid_and_spec(found: Object) -> tuple[str, object]:
+    return found.metadata.uid, found.decode().get("spec")

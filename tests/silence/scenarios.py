@@ -2,15 +2,34 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from apis import tso
+from apis.consent import ALLOWED_FROM
 from kube.objects import Json
-from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES, TIDB_CLUSTERS
+from kube.resources import (
+    BACKUP_SCHEDULES,
+    BACKUPS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SECRETS,
+    STORAGE_CLASSES,
+    TIDB_CLUSTERS,
+    TIDB_INITIALIZERS,
+    TIDB_MONITORS,
+)
+from member.backups.naming import FINALIZER
 from member.context import FailoverSettings, Settings
+from member.initializer.desired import RUN
 from member.labels import AUTO_FAILURE_RECOVERY
 from ports.clock import FakeClock
+from sandbox.dataplane.log_backup import LogTask
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.faults import Heal, WorldFaults
 from simulate.engine.operator import SETTINGS
@@ -33,6 +52,7 @@ _WITH_MACHINES = Settings(
     FailoverSettings(pd_period=_PERIOD, tikv_period=_PERIOD, detect_node_failure=True),
     rechecks=True,
 )
+_NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 _NOTICED = 60.0
 """Seconds after which Kubernetes has noticed that a node is cut off; it evicts the pods after five minutes."""
 
@@ -289,6 +309,138 @@ def _left_in_etcd(world: OperatorWorld) -> None:
     pd.etcd.put(b"/topology/tidb/basic-tidb-7.basic-tidb-peer.default.svc:4000/info", b"{}")
 
 
+_S3: Json = {"provider": "aws", "bucket": "lab", "prefix": "full", "secretName": "keys"}
+_FAR = "far"
+"""A namespace with a log backup of the cluster."""
+
+
+def _backup(world: OperatorWorld, name: str, spec: Json, status: Json, namespace: str = NAMESPACE, **meta: Any) -> None:
+    """A Backup that another process of the operator began."""
+    metadata = {"name": name, "finalizers": [FINALIZER], **meta}
+    body = {"apiVersion": BACKUPS.api_version, "kind": BACKUPS.kind, "metadata": metadata}
+    br = {"cluster": "basic", "clusterNamespace": NAMESPACE}
+    world.admin.create(BACKUPS, body | {"spec": {"br": br, "s3": _S3} | spec}, namespace)
+    world.admin.patch(BACKUPS, name, namespace, {"status": status}, subresource="")
+
+
+def _new_namespace(world: OperatorWorld) -> None:
+    world.admin.create(NAMESPACES, {"metadata": {"name": _FAR}})
+    _add_keys(world, _FAR)
+
+
+def _add_keys(world: OperatorWorld, namespace: str) -> None:
+    data = {"access_key": "QUs=", "secret_key": "U0s="}
+    world.admin.create(SECRETS, {"metadata": {"name": "keys"}, "data": data}, namespace)
+
+
+def _saving_a_log(world: OperatorWorld) -> None:
+    """The cluster saves a log for a Backup in another namespace."""
+    world.admin.patch(
+        TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": {ALLOWED_FROM: _FAR}}}
+    )
+    _new_namespace(world)
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    LogTask(pd.etcd, "demo", world.clock.now).begin(1)
+    _backup(world, "demo", {"backupMode": "log"}, {"phase": "Running", "commitTs": "1"}, _FAR)
+    world.run(5.0)
+
+
+def _delete_far(world: OperatorWorld) -> None:
+    world.admin.delete(NAMESPACES, _FAR)
+    world.world.settle()
+
+
+def _remade_log(world: OperatorWorld) -> None:
+    """The namespace is gone, and the user has created it and its log backup again."""
+    world.admin.patch(BACKUPS, "demo", _FAR, {"metadata": {"finalizers": None}})
+    world.world.settle()
+    _new_namespace(world)
+    _backup(world, "demo", {"backupMode": "log"}, {"phase": "Running", "commitTs": "2"}, _FAR)
+
+
+def _delete_backup(world: OperatorWorld) -> None:
+    world.admin.delete(BACKUPS, "demo", NAMESPACE)
+
+
+def _saved(policy: str) -> Act:
+    """A Backup is complete, and the removal of its files was announced once, for a Job that failed."""
+    at = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    done = [{"type": "Complete", "status": "True"} | at, {"type": "Clean", "status": "False"} | at]
+
+    def save(world: OperatorWorld) -> None:
+        _add_keys(world, NAMESPACE)
+        status = {"phase": "Complete", "conditions": done, "backupPath": "s3://lab/full", "commitTs": "1"}
+        _backup(world, "demo", {"cleanPolicy": policy}, status)
+        world.run(5.0)
+
+    return save
+
+
+def _clean_policy(policy: str) -> Act:
+    return lambda world: world.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"cleanPolicy": policy}})
+
+
+def _scheduled(world: OperatorWorld) -> None:
+    """A schedule has made three Backups, and keeps them all."""
+    spec = {"schedule": "0 3 * * *", "maxBackups": 5, "backupTemplate": {"br": {"cluster": "basic"}, "s3": _S3}}
+    body = {"apiVersion": BACKUP_SCHEDULES.api_version, "kind": BACKUP_SCHEDULES.kind, "metadata": {"name": "nightly"}}
+    made = world.admin.create(BACKUP_SCHEDULES, body | {"spec": spec}, NAMESPACE)
+    owner = {
+        **{"apiVersion": BACKUP_SCHEDULES.api_version, "kind": BACKUP_SCHEDULES.kind, "name": "nightly"},
+        **{"uid": made.metadata.uid, "controller": True, "blockOwnerDeletion": True},
+    }
+    done = [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    for day in (1, 2, 3):
+        status = {"phase": "Complete", "conditions": done, "commitTs": str(tso.of_time(_NEW_YEAR) + day)}
+        time = f"2025-12-0{day}T03:00:00Z"
+        _backup(
+            world,
+            f"nightly-2025-12-0{day}t03-00-00",
+            {},
+            status | {"timeStarted": time, "timeCompleted": time},
+            ownerReferences=[owner],
+            labels={"tidb.pingcap.com/backup-schedule": "nightly"},
+            finalizers=[],
+        )
+    world.run(5.0)
+
+
+def _keep(backups: int) -> Act:
+    return lambda world: world.admin.patch(BACKUP_SCHEDULES, "nightly", NAMESPACE, {"spec": {"maxBackups": backups}})
+
+
+def _initialized(world: OperatorWorld) -> None:
+    """A TidbInitializer has run its SQL."""
+    body = {"apiVersion": TIDB_INITIALIZERS.api_version, "kind": TIDB_INITIALIZERS.kind, "metadata": {"name": "demo"}}
+    spec = {"image": "mysql", "cluster": {"name": "basic"}, "initSql": "CREATE DATABASE app;"}
+    world.admin.create(TIDB_INITIALIZERS, body | {"spec": spec}, NAMESPACE)
+    world.run(5.0)
+    (job,) = world.admin.list_page(JOBS, NAMESPACE).items
+    said = {"status": "True", "reason": "CompletionsReached", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    conditions = [said | {"type": kind} for kind in ("SuccessCriteriaMet", "Complete")]
+    world.admin.patch(JOBS, job.metadata.name, NAMESPACE, {"status": {"conditions": conditions}}, subresource="status")
+    world.run(5.0)
+
+
+def _run_again(value: str | None) -> Act:
+    patch = {"metadata": {"annotations": {RUN: value}}}
+    return lambda world: world.admin.patch(TIDB_INITIALIZERS, "demo", NAMESPACE, patch)
+
+
+def _monitored(world: OperatorWorld) -> None:
+    """A TidbMonitor has Grafana."""
+    body = {"apiVersion": TIDB_MONITORS.api_version, "kind": TIDB_MONITORS.kind, "metadata": {"name": "demo"}}
+    image = {"baseImage": "lab/image", "version": "v1"}
+    spec = {"clusters": [{"name": "basic"}], "prometheus": image, "initializer": image, "reloader": image}
+    world.admin.create(TIDB_MONITORS, body | {"spec": spec | {"grafana": image}}, NAMESPACE)
+    world.run(5.0)
+
+
+def _grafana(image: Json | None) -> Act:
+    return lambda world: world.admin.patch(TIDB_MONITORS, "demo", NAMESPACE, {"spec": {"grafana": image}})
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     "pd-scale-in": Scenario(
         _change(pd={"replicas": 1}),
@@ -512,5 +664,57 @@ SCENARIOS: Mapping[str, Scenario] = {
         spec=_LOST_MACHINE,
         before=_machine_lost,
         settings=_WITH_MACHINES,
+    ),
+    "on-delete": Scenario(
+        _change(pd=_WARN),
+        _change(pd={"config": None}),
+        ("restart basic-pd", "delete pods", "POST /pd/api/v1/leader"),
+        "basic-pd-2",
+        spec=_THREE | {"statefulSetUpdateStrategy": "OnDelete"},
+    ),
+    "lost-store": Scenario(
+        _recover("true"),
+        _recover(None),
+        ("DELETE /pd/api/v1/store/",),
+        "basic-tikv-1",
+        spec=_LOST_MACHINE,
+        before=_machine_lost,
+        settings=_WITH_MACHINES,
+    ),
+    "job": Scenario(
+        _run_again("2"), _run_again(None), ("delete jobs",), "basic-pd-0", **_ALONE, before=_initialized
+    ),
+    "log-task": Scenario(
+        _delete_far,
+        _remade_log,
+        ("POST /v3/kv/txn", "create jobs"),
+        "basic-pd-1",
+        spec=_THREE,
+        before=_saving_a_log,
+    ),
+    "finalizer": Scenario(
+        _delete_backup,
+        _clean_policy("Delete"),
+        ("patch backups",),
+        "basic-pd-0",
+        **_ALONE,
+        before=_saved("Retain"),
+    ),
+    "files": Scenario(
+        _delete_backup,
+        _clean_policy("Retain"),
+        ("create jobs",),
+        "basic-pd-0",
+        **_ALONE,
+        before=_saved("Delete"),
+    ),
+    "expiry": Scenario(_keep(1), _keep(5), ("delete backups",), "basic-pd-0", **_ALONE, before=_scheduled),
+    "without-data": Scenario(
+        _grafana(None),
+        _grafana({"baseImage": "lab/image", "version": "v1"}),
+        ("delete services", "delete secrets", "delete configmaps"),
+        "basic-pd-0",
+        **_ALONE,
+        before=_monitored,
     ),
 }
