@@ -24,11 +24,6 @@ def job_terminating(name: str) -> Waiting:
     )
 
 
-def cache_outdated(kind: str) -> Waiting:
-    """The wait for the cache to show the current object of `kind`, before anything is destroyed that an old one asks for."""
-    return Waiting("CacheOutdated", f"waiting for the cache to show the current {kind}", JOB_GOING)
-
-
 _PATIENCE = 60.0
 """Seconds that a deleted pod may exceed its deadline before `lingering_pod` reports it."""
 _ENDED = frozenset({"Succeeded", "Failed"})

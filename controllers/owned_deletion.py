@@ -25,7 +25,7 @@ def delete_if(client: Client, resource: Resource, name: str, namespace: str, may
 
 
 def prune(ctx: Reconcile[Any], resource: Resource, wanted: Collection[str]) -> None:
-    """Delete the objects that the owner controls and whose names are not in `wanted`, once the owner confirms that live.
+    """Delete the owner's objects whose names are not in `wanted`, once a live read of the owner confirms the wish.
 
     Claims have no owner, so they stay. Raises OwnerGone, Conflict, other ApiErrors, TransportError.
     """

@@ -184,7 +184,7 @@ class Reconcile(Generic[M]):
         return live
 
     def is_confirmed(self) -> bool:
-        """True if the live owner has the spec that this reconcile decides on. Raises OwnerGone, ApiError, TransportError."""
+        """True if the live owner has the spec that this reconcile decides on. Raises like `live_owner`."""
         return bool(self.live_owner().decode().get("spec") == self.owner.decode().get("spec"))
 
     async def _create(self, resource: Resource, whole: Json) -> Object:

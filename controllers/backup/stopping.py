@@ -64,10 +64,9 @@ async def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
         return await await_start(ctx, there.metadata.name, is_recreated=True) or _stopping(ctx, _LOOK_AGAIN)
     if _is_unknown(ctx, kernel.ask(found, ctx.name)):
         return None
-    if there is not None:
-        return await _again(ctx, there)
-    # a newer Backup of this name may have begun the task
-    return await _make(ctx) if ctx.is_confirmed() else cache_outdated("Backup")
+    if there is None:
+        return await _make(ctx)
+    return await _again(ctx, there)
 
 
 async def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
@@ -85,8 +84,6 @@ async def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None
     task = kernel.ask(found, ctx.name)
     if task is not None and _is_unknown(ctx, task):
         return None
-    if not ctx.is_confirmed():
-        return cache_outdated("Backup")
     whose = f"log backup {ctx.owner.key}, whose namespace is being deleted,"
     if task is not None and await kernel.end(found, ctx.name):
         path = str(ctx.status.get("backupPath") or "")

@@ -1,7 +1,7 @@
 """Removal of old backups, old compactions, and the part of the log that no backup needs (backup.md 5.3).
 
-The cache only shows that there may be something to remove. The operator then reads the schedule live, since the user may
-keep more by now, decides on a live list, reads each Backup once more, and deletes exactly the version that it read.
+The cache only shows that there may be something to remove. The operator then reads the schedule live, since the user
+may keep more by now, decides on a live list, reads each Backup once more, and deletes exactly the version that it read.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""`python -m tests.silence` prints the tables for docs/rules/silence.md."""
+"""`python -m tests.silence` prints the table for docs/rules/silence.md."""
 
 import sys
 

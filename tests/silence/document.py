@@ -1,13 +1,13 @@
-"""The tables as docs/rules/silence.md has them."""
+"""The table as docs/rules/silence.md has them."""
 
 from collections.abc import Iterator
 
 from tests.silence.columns import Column
-from tests.silence.table import MEANINGS, OTHERS, ROWS
+from tests.silence.table import MEANINGS, ROWS
 
 
 def rendered() -> str:
-    """The meanings of the cells, and both tables."""
+    """The meanings of the cells, and the table."""
     return "\n".join(_lines())
 
 
@@ -17,10 +17,6 @@ def _lines() -> Iterator[str]:
     yield _row("Step", *(column.value for column in Column))
     yield _row(*["---"] * (1 + len(Column)))
     yield from (_row(row.step, *row.cells) for row in ROWS)
-    yield ""
-    yield _row("Other step", "What it takes")
-    yield _row("---", "---")
-    yield from (_row(row.step, row.rests_on) for row in OTHERS)
 
 
 def _row(*cells: str) -> str:

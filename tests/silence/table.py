@@ -11,48 +11,38 @@ WAITS = "waits"
 ANSWERED = "acts: answered"
 CUT_OFF = "acts: quorum without it"
 LIVE = "acts: asks Kubernetes"
+NEVER = "never acts"
 
 MEANINGS: Mapping[str, str] = {
     WAITS: "nothing is destroyed before the silence ends",
     ANSWERED: "what the step needs has answered in this reconcile, be it late or through another member",
     CUT_OFF: "the data plane has answered, and has a quorum and all data without the pod behind the node",
     LIVE: "the step needs no word of the data plane; the API server shows what goes, and that the user wants it",
+    NEVER: "the step destroys nothing, whatever answers",
 }
 """The texts of the table's cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step that asks the data plane: its cells in the order of `Column`.
+    """A step, and its cells in the order of `Column`.
 
     `scenario` is the one of `tests.silence.scenarios` that drives each cell. `sites` are the calls in it.
+    `given_up`: after minutes of silence, the operator reports that it leaves the step to the user.
     """
 
     step: str
     scenario: str
     cells: Sequence[str]
     sites: Sequence[str]
+    given_up: bool = False
 
     def cell(self, column: Column) -> str:
         """The effect of a silence on the step."""
         return self.cells[list(Column).index(column)]
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
-    """A step that no scenario drives; `rests_on` says what it requires, `shown_by` names the file of its tests.
-
-    `asks_none`: its module has no client of the data plane, so no silence of it reaches the decision.
-    """
-
-    step: str
-    rests_on: str
-    shown_by: str
-    sites: Sequence[str]
-    asks_none: bool = False
-
-
-_W, _A, _C, _L = WAITS, ANSWERED, CUT_OFF, LIVE
+_W, _A, _C, _L, _N = WAITS, ANSWERED, CUT_OFF, LIVE, NEVER
 
 ROWS: Sequence[Row] = (
     Row(
@@ -252,25 +242,22 @@ ROWS: Sequence[Row] = (
         (_W, _A, _A, _W, _W, _W, _W),
         ("member/failover/node_failure.py _force Delete",),
     ),
-)
-
-OTHERS: Sequence[Other] = (
-    Other(
+    Row(
         "leave restarts to the user, who has asked for OnDelete",
-        "nothing: it restarts no pod",
-        "tests/controllers/tidbcluster/test_upgrade.py",
+        "on-delete",
+        (_N, _N, _N, _N, _N, _N, _N),
         ("member/lifecycle/roll.py _left_to_the_user UpdateStrategy.on_delete",),
     ),
-    Other(
+    Row(
         "take the store of a machine that is gone offline",
-        "PD, asked for the store by its id, says that it is Down; the status and the user's annotation, read live",
-        "tests/member/failover/test_steps.py",
+        "lost-store",
+        (_W, _A, _A, _W, _W, _C, _W),
         ("member/stores/failover.py _delete_store RemoveStore",),
     ),
-    Other(
+    Row(
         "delete the Job of a Backup, Restore, schedule or TidbInitializer",
-        "the Job, read live and by its UID; a Job holds no data",
-        "tests/controllers/backup/test_making.py",
+        "job",
+        (_L, _L, _L, _L, _L, _L, _W),
         (
             "controllers/job_owners/job_owner.py delete_job delete_job",
             "controllers/backup/cleaning.py _has_ended delete_job",
@@ -285,20 +272,22 @@ OTHERS: Sequence[Other] = (
             "controllers/job_deletion.py delete_job Delete",
         ),
     ),
-    Other(
-        "remove the task of a log backup from PD",
-        "the Backup is deleted, its namespace goes, and PD, asked now, has the task; a silent PD keeps it",
-        "tests/controllers/backup/test_stopping.py",
+    Row(
+        "end the task of a log backup whose Backup is deleted",
+        "log-task",
+        (_W, _A, _A, _W, _W, _C, _W),
         (
             "controllers/backup/stopping.py end_elsewhere kernel.end",
             "controllers/backup/kernel.py end EndLogTask",
             "dataplane/log_backups.py end_log_task delete_together",
         ),
+        given_up=True,
     ),
-    Other(
+    Row("remove the files of a deleted Backup, by a Job", "files", (_L, _L, _L, _L, _L, _L, _W), ()),
+    Row(
         "remove a finalizer",
-        "what the finalizer stands for has ended, as the API server and, for a log backup, PD show",
-        "tests/controllers/backup/test_cleaning.py",
+        "finalizer",
+        (_L, _L, _L, _L, _L, _L, _W),
         (
             "controllers/backup/cleaning.py _finish RemoveFinalizer",
             "controllers/backup/cleaning.py _let_go RemoveFinalizer",
@@ -306,17 +295,16 @@ OTHERS: Sequence[Other] = (
             "controllers/tidbmonitor/rights.py finalize remove_finalizer",
         ),
     ),
-    Other(
+    Row(
         "delete a Backup or CompactBackup that its schedule no longer keeps",
-        "the schedule and the object, read live",
-        "tests/controllers/backup_schedule/test_expiry.py",
+        "expiry",
+        (_L, _L, _L, _L, _L, _L, _W),
         ("controllers/backup_schedule/expiry.py _delete Delete",),
-        asks_none=True,
     ),
-    Other(
+    Row(
         "delete objects without data that are no longer wanted: rights, Services, Deployments",
-        "the object, read live, which the owner controls",
-        "tests/controllers/test_dashboards.py",
+        "without-data",
+        (_L, _L, _L, _L, _L, _L, _W),
         (
             "controllers/consent.py withdraw delete_if",
             "controllers/dashboard/kind.py _make prune",

@@ -9,6 +9,8 @@ import member.lifecycle.roll
 import member.lifecycle.roll_view
 import member.pd.rolling
 import meta.volumes
+from controllers.job_owners.job_owner import JobOwner
+from controllers.simple_kind import Reconcile
 from kube.objects import Object
 from member import evidence
 from member.context import ClusterContext, ReconcileContext
@@ -74,6 +76,17 @@ def test_reports_a_pod_that_counts_as_stopped_because_its_node_is_silent(monkeyp
 def test_wish_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meta.volumes, "spec_confirmed", lambda _: spared("", "planted"))
     assert _taken("reclaim-policy", Column.CACHE)
+
+
+@pytest.mark.parametrize("scenario", ["expiry", "files", "log-task"])
+def test_owner_of_jobs_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatch, scenario: str) -> None:
+    monkeypatch.setattr(JobOwner, "is_confirmed", lambda _: True)
+    assert _taken(scenario, Column.CACHE)
+
+
+def test_owner_of_objects_without_data_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reconcile, "is_confirmed", lambda _: True)
+    assert _taken("without-data", Column.CACHE)
 
 
 async def _spared(_: ReconcileContext, pod: str) -> Spared:
