@@ -12,7 +12,7 @@ _RETRIES = "It tries again on its own, after growing pauses."
 OF_JOBS: Mapping[str, Reason] = {
     "ClusterNotServing": Reason(
         "PD or TiKV of the TidbCluster does not serve, and BR needs both. Other components need not be Ready.",
-        "It makes no Job; it looks every ten seconds, and starts when PD has a quorum and at most one TiKV store is "
+        "It creates no Job; it checks every ten seconds, and starts when PD has a quorum and at most one TiKV store is "
         "not Up.",
         "`kubectl describe tc NAME` says what keeps PD or TiKV from serving.",
     ),
@@ -89,7 +89,7 @@ OF_JOBS: Mapping[str, Reason] = {
     ),
     "FilesBeingRemoved": Reason(
         "The files that a Restore or CompactBackup reads belong to a Backup that is being deleted with its files.",
-        "It makes no Job.",
+        "It creates no Job.",
         "Delete this object; restore another Backup.",
     ),
     "NotStarted": Reason(

@@ -14,7 +14,7 @@ OTHER_RESOURCES: Mapping[str, Reason] = {
         "The object names one in another namespace, whose owner has not consented, or which does not exist; or a "
         "TidbMonitor is `clusterScoped`, which only the administrator may permit.",
         "It reads nothing of the other namespace and makes nothing that reaches there. What already runs stays, "
-        "unless it was made by a consent that has been withdrawn: then the copies are deleted.",
+        "unless it depends on a consent that has been withdrawn: then the copies are deleted.",
         "Ask the owner to run the command in the message: it sets the annotation "
         "`tidb.pingcap.com/allow-references-from`, a list of namespaces or `*`. Or start the operator with "
         "`-cross-namespace-references=FROM:TO`, which an operator of one namespace needs, as it sees no annotations in "
