@@ -45,12 +45,14 @@ OTHER_VALUES = {
 }
 """Values of fields whose usual sample changes nothing in a running cluster."""
 
+_TSO: Json = {"name": "tso", "replicas": 2, "baseImage": "pingcap/pd"}
+_SCHEDULING: Json = {"name": "scheduling", "replicas": 1, "baseImage": "pingcap/pd"}
 _QUIETER: Json = {"config": {"log": {"level": "warn"}}}
 BESIDE: Mapping[str, Json] = {
     "configUpdateStrategy": {"tidb": _QUIETER},
     **{f"{name}.configUpdateStrategy": {name: _QUIETER} for name in ("pd", "tidb", "tikv", "ticdc", "pump")},
     "tiflash.configUpdateStrategy": {"tiflash": {"config": {"config": {"logger": {"level": "warn"}}}}},
-    "pdms[].configUpdateStrategy": {"pdms": [{"name": "tso", "replicas": 2, "baseImage": "pingcap/pd"} | _QUIETER]},
+    "pdms[].configUpdateStrategy": {"pdms": [_TSO | _QUIETER, _SCHEDULING]},
     "enablePVCReplace": {"pd": {"storageClassName": "other"}},
     "services[].name": {"services": [{"name": "pd", "type": "NodePort"}]},
     "services[].type": {"services": [{"name": "pd", "type": "ClusterIP"}]},
