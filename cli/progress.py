@@ -59,7 +59,7 @@ def _row(component: str, status: ComponentStatus | None, wanted: int) -> Row:
 
 def _cluster(tc: Cluster) -> Row:
     condition = next((c for c in tc.status.conditions if c.type == "Ready"), None)
-    state = f"{condition.reason}: {condition.message}" if condition else "not looked at yet"
+    state = f"{condition.reason}: {condition.message}" if condition else "not reconciled yet"
     return Row("cluster", int(is_ready(tc)), 1, state)
 
 
