@@ -101,7 +101,7 @@ def _cluster(managers: int) -> bytes:
 
 
 def _lookalike(size: int) -> bytes:
-    """An object of the given size that ends with objects that begin like itself."""
+    """An object of the given size. Its last field holds smaller objects whose first bytes are the same as its own."""
     same = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": "nested"}}
     tree = same | {"metadata": {"name": "basic"}, "spec": {"filler": "", "templates": [same] * 6}}
     tree["spec"] = {"filler": "x" * (size - len(msgspec.json.encode(tree))), "templates": [same] * 6}

@@ -64,8 +64,8 @@ def listed_cluster(
 ) -> TidbCluster | Waiting:
     """The one TidbCluster of `spec.clusters`; a wait if it is not available or has no PD.
 
-    Deletes the owner's objects of the resources `made` that the consent of another cluster brought, and all of them if
-    the cluster does not consent. Raises like `withdraw` and `referred`.
+    Deletes the owner's objects of the resources `made` that were created with the consent of another cluster, or all of
+    them if this cluster does not consent. Raises like `withdraw` and `referred`.
     """
     name, namespace = references[0].name, references[0].namespace or ctx.namespace
     # the other cluster may withdraw its consent while this one cannot be served

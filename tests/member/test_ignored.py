@@ -95,7 +95,7 @@ def test_names_an_image_beside_base_image_and_version(image: str, instead: str) 
 
 
 @pytest.mark.rule("8.1")
-def test_an_image_that_runs_is_not_named() -> None:
+def test_an_image_in_use_is_not_named_as_ignored() -> None:
     images: Json = {name: {"image": f"pingcap/{name}:v6.5.0"} for name in ("pd", "tikv", "tidb")}
     assert {} == named(minimal(**images) | {"version": ""})
     assert {} == named(minimal(tidb={"image": "pingcap/tidb:v8.5.2"}))

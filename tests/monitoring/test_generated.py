@@ -117,6 +117,6 @@ def test_grafana_finds_its_dashboards_where_they_are_mounted() -> None:
         assert provider["options"]["path"] in mounted
 
 
-def test_the_data_of_a_config_map_is_not_too_large_for_it() -> None:
+def test_every_config_map_is_below_the_maximum_size() -> None:
     _, config_maps = objects(CASES["the operator"])
     assert all(len(json.dumps(each)) < 1_000_000 for each in config_maps.values())

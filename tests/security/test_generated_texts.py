@@ -94,7 +94,7 @@ def test_detects_a_value_without_quotes(monkeypatch: pytest.MonkeyPatch, tmp_pat
 @pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
-def test_programs_read_texts_of_specs_as_they_are(kind: Resource, tmp_path: Path) -> None:
+def test_programs_read_texts_of_specs_unchanged(kind: Resource, tmp_path: Path) -> None:
     room = Room(tmp_path)
     parsers = [Parser(room, shell) for shell in SHELLS]
     assert [] == [problem for case, calm in _cases(kind) for problem in _problems(case, calm, parsers)]

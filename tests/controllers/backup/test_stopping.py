@@ -106,7 +106,7 @@ def test_a_task_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> N
 
 @pytest.mark.rule("backup-3.9")
 def test_the_task_of_another_of_the_same_name_is_not_stopped() -> None:
-    """BR knows a task by the name of its Backup alone: of two namespaces the first has it."""
+    """BR names a task after its Backup, without the namespace: of two Backups the first one owns the task."""
     world = LogBackupsWorld()
     try:
         world.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
