@@ -94,8 +94,6 @@ def withdraw(ctx: Reconcile[Any], resources: Iterable[Resource], named: str = ""
     for resource in resources:
         for cached in ctx.lister(resource).list(ctx.namespace):
             if may_go(cached) and delete_if(client, resource, cached.metadata.name, ctx.namespace, may_go):
-                why = (
-                    "the reference it was made for is gone" if named else "the reference it was made for is not allowed"
-                )
+                why = "its reference no longer exists" if named else "its reference is not allowed"
                 what = f"delete {resource.kind} {cached.metadata.name}: {why}"
                 ctx.owned.runtime.recorder.event(ctx.owner, NORMAL, "ConsentWithdrawn", what)

@@ -180,7 +180,7 @@ class Reconcile(Generic[M]):
         meta, kind = self.owner.metadata, self.owned.resource.kind
         live = self.owned.runtime.client.find(self.owned.resource, meta.name, meta.namespace)
         if live is None or live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
-            raise OwnerGone(f"the {kind} was deleted or recreated; waiting for the cache to show that")
+            raise OwnerGone(f"the {kind} was deleted or recreated; waiting for the operator's cache to show that")
         return live
 
     def is_confirmed(self) -> bool:

@@ -364,7 +364,7 @@ def spec_or_wait(ctx: ClusterContext, again: float) -> Evidence | Waiting:
 
     `again`: seconds until the next check. Raises like `spec_confirmed`.
     """
-    outdated = Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", again)
+    outdated = Waiting("SpecChanged", f"waiting for the operator's cache to show the current {ctx.tc.kind}", again)
     return spec_confirmed(ctx) or outdated
 
 

@@ -43,7 +43,7 @@ async def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
         return None
     if not ctx.is_confirmed():
         # by now the user may keep the files, or have another log backup of this name
-        return Waiting("CacheOutdated", "waiting for the cache to show the current Backup", JOB_TERMINATING)
+        return Waiting("CacheOutdated", "waiting for the operator's cache to show the current Backup", JOB_TERMINATING)
     if ctx.model.spec.backup_mode == "log":
         return await _sync_log(ctx, kernel)
     wait = None if _is_done(ctx) else await _await_end(ctx, [backup_job_name(ctx.name)])

@@ -74,7 +74,7 @@ async def _failed(ctx: JobOwner[Backup], job: Json | None) -> Outcome | None:
     if job is not None and not retry.is_recorded(now):
         live = ctx.live_job(job["metadata"]["name"])
         if live is None or live.metadata.uid != job["metadata"]["uid"]:
-            message = f"waiting for the cache to show that Job {job['metadata']['name']} has been replaced"
+            message = f"waiting for the operator's cache to show that Job {job['metadata']['name']} has been replaced"
             return Waiting("CacheOutdated", message, JOB_TERMINATING)
         await ctx.write(retry.with_record(now, job, policy, ctx.now))
         now = ctx.status

@@ -101,7 +101,7 @@ async def _make(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Outc
             return job
         await ctx.create(JOBS, job)
     except AlreadyExists:
-        message = f"waiting for the cache to show Job {ctx.name}, which exists already"
+        message = f"waiting for the operator's cache to show Job {ctx.name}, which exists already"
         return Waiting("CacheOutdated", message, JOB_TERMINATING)
     except BadJob as error:
         return await _tried(ctx, f"{error.reason}: {error}")

@@ -101,7 +101,9 @@ async def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
         return missing
     if ctx.live_owner().metadata.resource_version != ctx.owner.metadata.resource_version:
         # the live phase may show an ended run already
-        return Waiting("CacheOutdated", "the TidbInitializer has changed; waiting for the cache to show that", 0.5)
+        return Waiting(
+            "CacheOutdated", "the TidbInitializer has changed; waiting for the operator's cache to show that", 0.5
+        )
     ctx.apply(CONFIG_MAPS, desired.config_map(ctx.model, tc, run=ctx.model.metadata.annotations.get(RUN)))
     job = ctx.make(JOBS, desired.job(ctx.model, tc))
     return await following.follow(ctx, job) if ctx.controls(job) else _of_another(job)

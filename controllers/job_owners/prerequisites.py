@@ -194,7 +194,7 @@ async def _create(ctx: JobOwner[M], job: Json, reason: str) -> NotDone | None:
     try:
         await ctx.create(JOBS, job)
     except AlreadyExists:
-        message = f"waiting for the cache to show Job {job['metadata']['name']}, which exists already"
+        message = f"waiting for the operator's cache to show Job {job['metadata']['name']}, which exists already"
         return Waiting("CacheOutdated", message, JOB_TERMINATING)
     except ApiError as error:
         return await give_up(ctx, reason, f"Job {job['metadata']['name']} could not be made: {error.message}")

@@ -145,7 +145,7 @@ def require_owner(ctx: ClusterContext) -> None:
         return
     live = live_owner(ctx)
     if live.metadata.resource_version != ctx.owner.metadata.resource_version and _spec(live) != _spec(ctx.owner):
-        raise OwnerChanged(f"waiting for the cache to show the current {ctx.tc.kind}")
+        raise OwnerChanged(f"waiting for the operator's cache to show the current {ctx.tc.kind}")
     ctx.owner_lives = True
 
 
@@ -161,9 +161,11 @@ def live_owner(ctx: ClusterContext) -> Object:
     meta = ctx.owner.metadata
     live = ctx.deps.client.find(ctx.resource, meta.name, meta.namespace)
     if live is None:
-        raise OwnerGone(f"the {ctx.tc.kind} was deleted; waiting for the cache to show that")
+        raise OwnerGone(f"the {ctx.tc.kind} was deleted; waiting for the operator's cache to show that")
     if live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
-        raise OwnerGone(f"the {ctx.tc.kind} is being deleted or was recreated; waiting for the cache to show that")
+        raise OwnerGone(
+            f"the {ctx.tc.kind} is being deleted or was recreated; waiting for the operator's cache to show that"
+        )
     return live
 
 

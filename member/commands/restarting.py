@@ -85,11 +85,15 @@ def confirm(ctx: ClusterContext, pod: Object, command: Command) -> ConfirmedComm
     seen = Destroyer(ctx.deps.client).observe(PODS, pod.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.uid != pod.metadata.uid:
         return Waiting(
-            "PodChanged", f"waiting for the cache to show that pod {pod.metadata.name} was recreated", RETRY_SOON
+            "PodChanged",
+            f"waiting for the operator's cache to show that pod {pod.metadata.name} was recreated",
+            RETRY_SOON,
         )
     if seen.object.metadata.deletion_timestamp or not command.is_on(seen.object):
         return Waiting(
-            "PodChanged", f"waiting for the cache to show the current state of pod {pod.metadata.name}", RETRY_SOON
+            "PodChanged",
+            f"waiting for the operator's cache to show the current state of pod {pod.metadata.name}",
+            RETRY_SOON,
         )
     wanted = spec_or_wait(ctx, RETRY_SOON)
     return wanted if isinstance(wanted, Waiting) else ConfirmedCommand(seen, wanted)

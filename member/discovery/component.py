@@ -22,7 +22,7 @@ async def act(ctx: ClusterContext) -> Outcome:
     if not desired.wanted(tc):
         return Done("not part of this cluster")
     if ctx.held is Held.OBSERVING:
-        return Done("it is made once the spec is valid")
+        return Done("Discovery is created once the spec is valid")
     if tc.spec.paused and ctx.held is Held.NO:
         return paused(tc.metadata.name)
     role, account, binding = (

@@ -80,7 +80,9 @@ async def _replace(ctx: DMContext, record: DMFailureMember) -> Outcome:
     recorded = live_status(ctx)
     if recorded.status.master.failure_members.get(record.pod_name) != record:
         return Waiting(
-            "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
+            "CacheOutdated",
+            f"waiting for the operator's cache to show the failure record of pod {record.pod_name}",
+            0.5,
         )
     # the Service may select the lost master between two of its crashes
     masters = api_clients.responding_dm_master(ctx) or api_clients.dm_masters(ctx)

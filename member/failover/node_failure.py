@@ -82,7 +82,9 @@ def automatic_or_wait(ctx: ClusterContext) -> Evidence | Waiting:
     """
     seen = look_up(ctx, ctx.resource, ctx.name, ctx.namespace)
     if isinstance(seen, Evidence) or seen.object.metadata.annotations.get(AUTO_FAILURE_RECOVERY) != "true":
-        return Waiting("CacheOutdated", f"waiting for the cache to show that {AUTO_FAILURE_RECOVERY} was removed", 0.5)
+        return Waiting(
+            "CacheOutdated", f"waiting for the operator's cache to show that {AUTO_FAILURE_RECOVERY} was removed", 0.5
+        )
     return shown_by(seen, "the user allows the operator to complete the recovery")
 
 

@@ -179,9 +179,11 @@ def live_status(ctx: ClusterContext) -> LiveStatus:
     try:
         live = status_live(ctx)
     except NotFound:
-        raise OwnerGone(f"the {ctx.tc.kind} was deleted; waiting for the cache to show that") from None
+        raise OwnerGone(f"the {ctx.tc.kind} was deleted; waiting for the operator's cache to show that") from None
     if live is None:
-        raise OwnerGone(f"the {ctx.tc.kind} is being deleted or was recreated; waiting for the cache to show that")
+        raise OwnerGone(
+            f"the {ctx.tc.kind} is being deleted or was recreated; waiting for the operator's cache to show that"
+        )
     return live
 
 
@@ -198,7 +200,7 @@ def well_unseen(ctx: ClusterContext, component: str, pods: Iterable[str]) -> Wai
     well = [pod for pod in pods if not is_lost_now(ctx, component, pod)]
     if not well:
         return None
-    what = f"{', '.join(well)} runs and is Ready; waiting for the cache to show that"
+    what = f"{', '.join(well)} runs and is Ready; waiting for the operator's cache to show that"
     return Waiting("CacheOutdated", what, next_poll(ctx, component))
 
 

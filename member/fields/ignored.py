@@ -110,7 +110,7 @@ def _section(own: Component, spec: Json) -> Json:
 
 
 _DOMAIN_OF_CLUSTER = NoEffect("the domain is that of the TidbCluster itself")
-_PORT_OF_SERVER = NoEffect("the port of the Service is that of the server")
+_PORT_OF_SERVER = NoEffect("the Service has the port of the server")
 _READINESS_OF_CONTAINER = NoEffect("readiness is that of the container")
 _NOT_SUSPENDED = NoEffect("its pod cannot be suspended", "delete the object")
 _ONE_POD = {"readinessProbe": _READINESS_OF_CONTAINER, "suspendAction": _NOT_SUSPENDED}

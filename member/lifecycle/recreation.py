@@ -248,7 +248,9 @@ async def _delete(
     wanted = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
     if seen is None or wanted is None:
         return Waiting(
-            "CacheOutdated", f"waiting for the cache to show the current StatefulSet and {ctx.tc.kind}", _RETRY
+            "CacheOutdated",
+            f"waiting for the operator's cache to show the current StatefulSet and {ctx.tc.kind}",
+            _RETRY,
         )
     in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
     await annotate_owner(ctx, {config_map_before_delete(component): in_use})

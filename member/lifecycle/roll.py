@@ -429,7 +429,7 @@ def _restart(view: RollView, step: Restart | Prepare, may_go: MayGo, no_restarts
         return Roll(True, UpdateStrategy.unchanged(view.body), _restarting(view, pod, what), delete)
     seen = _confirmed(view, step)
     if seen is None:
-        return Roll(True, no_restarts, _waiting(view, "waiting for the cache to show the current pods"))
+        return Roll(True, no_restarts, _waiting(view, "waiting for the operator's cache to show the current pods"))
     strategy = UpdateStrategy.lowered(pod.ordinal, seen & may_go)
     return Roll(True, strategy, _restarting(view, pod, what), restarts=pod.name)
 

@@ -52,7 +52,7 @@ class RollView:
         """What must happen before a Ready pod may be restarted (7.2, 8.2); None if the roll is free."""
         if self.ctx.stateful_set(self.component) is None:
             # the observations of this reconcile are worthless without the StatefulSet (F1)
-            return Waiting("CacheOutdated", "waiting for the cache to show the StatefulSet")
+            return Waiting("CacheOutdated", "waiting for the operator's cache to show the StatefulSet")
         if self.scaling:
             return Waiting("Scaling", f"waiting for {self.component} to be scaled before restarting its pods")
         at_risk = volume_being_deleted(self.ctx, self.component)

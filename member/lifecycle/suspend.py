@@ -89,7 +89,7 @@ async def _remove(ctx: ClusterContext, spec: Component) -> Outcome | None:
     if seen.object.metadata.deletion_timestamp is None:
         wanted = spec_confirmed(ctx)
         if wanted is None:
-            return Waiting(SUSPENDING, f"waiting for the cache to show the current {ctx.tc.kind}")
+            return Waiting(SUSPENDING, f"waiting for the operator's cache to show the current {ctx.tc.kind}")
         await Delete(seen, wanted, propagation="Foreground")
         await record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
     return _waiting(ctx, spec.name, "waiting for all pods to be deleted")

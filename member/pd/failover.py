@@ -101,7 +101,9 @@ async def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequenc
     recorded = live_status(ctx)
     if recorded.status.pd.failure_members.get(name) != record:
         return Waiting(
-            "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
+            "CacheOutdated",
+            f"waiting for the operator's cache to show the failure record of pod {record.pod_name}",
+            0.5,
         )
     if waiting := await handle_failed_hosts(ctx, "pd", {name: record}, lost) or wait_for_replacement(ctx, "pd", record):
         return waiting

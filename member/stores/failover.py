@@ -129,7 +129,9 @@ async def _remove(ctx: ReconcileContext, kind: StoreKind, key: str, record: TiKV
     recorded = live_status(ctx)
     if kind.status(recorded.status).failure_stores.get(key) != record:
         return Waiting(
-            "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
+            "CacheOutdated",
+            f"waiting for the operator's cache to show the failure record of pod {record.pod_name}",
+            0.5,
         )
     allowed = automatic_or_wait(ctx)
     if isinstance(allowed, Waiting):

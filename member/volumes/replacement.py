@@ -84,7 +84,7 @@ async def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mappi
         return Waiting(REPLACING, f"waiting until {spec.name} is idle before replacing the volumes of pod {first}")
     if not _are_still(ctx, spec.name, body, first):
         return Waiting(
-            "CacheOutdated", f"waiting for the cache to show the current volume claims of pod {first}", _SOON
+            "CacheOutdated", f"waiting for the operator's cache to show the current volume claims of pod {first}", _SOON
         )
     name = {"name": first, "namespace": ctx.namespace}
     await Apply(PODS, {"metadata": name | {"annotations": {pod_commands.REPLACE_VOLUME: "true"}}}, pod)
