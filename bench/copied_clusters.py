@@ -18,13 +18,13 @@ import msgspec
 from apis.crd import KINDS, definition
 from bench.operator_process import OperatorProcess
 from bench.place import QPS, QUICK, awaited, cluster
-from cli.world import DISCOVERY
 from discovery.app import make_handler
 from kube.client import Client
 from kube.resources import TIDB_CLUSTERS
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness
 from ports.transport import ByteStream, Request, Response, Transport
+from rehearsal.world import DISCOVERY
 from sandbox.apiserver.http_server import HttpServer
 from sandbox.apiserver.server import ApiServer
 from sandbox.apiserver.storage import Snapshot, Stored

@@ -15,7 +15,6 @@ import yaml
 from apis.crd import KINDS, definition
 from bench.figures import note
 from bench.operator_process import Cost, OperatorProcess
-from cli.world import DISCOVERY
 from discovery.app import make_handler
 from kube.client import Client
 from kube.config import load_kubeconfig
@@ -24,6 +23,7 @@ from kube.http_transport import HttpTransport
 from kube.objects import Json, Object
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS
 from ports.clock import SystemClock
+from rehearsal.world import DISCOVERY
 from sandbox.conditions import holds
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings

@@ -24,7 +24,7 @@ from bench.figures import logs_to_stderr
 from controllers.controller import Result, Sync
 from kube.objects import Json
 from ports.transport import ByteStream, Request, Response, Transport
-from simulate.engine.operator import SETTINGS, Operator
+from rehearsal.operator import SETTINGS, Operator
 from tests.operator_world import OperatorWorld, sample
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -22,7 +22,6 @@ from cli.awaited import AWAITED, WORK, see
 from cli.failures import Failure
 from cli.progress import View, view
 from cli.terminal import Printable
-from cli.world import new_world
 from controller_manager.flags import parse
 from controller_manager.health import ListenError
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
@@ -38,6 +37,7 @@ from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
 from ports.transport import TransportError
+from rehearsal.world import new_world
 from sandbox.world import World
 
 _GIVE_UP = 120.0

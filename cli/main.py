@@ -120,6 +120,12 @@ def _diff(arguments: Sequence[str]) -> int:
     return diff.run(arguments)
 
 
+def _plan(arguments: Sequence[str]) -> int:
+    from cli import plan
+
+    return plan.run(arguments)
+
+
 def _uninstall(arguments: Sequence[str]) -> int:
     from cli import uninstall
 
@@ -138,6 +144,7 @@ _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "manifests": _manifests,
     "certs": _certs,
     "diff": _diff,
+    "plan": _plan,
     "doctor": lambda arguments: _tidb(["doctor", *arguments]),
     "tidb": _tidb,
     "uninstall": _uninstall,
@@ -159,6 +166,7 @@ certs      FILE: print the Secrets with certificates that its clusters need, for
            --days DAYS        how many days the certificates are valid (default 365)
 diff       what the controller-manager would write now; nothing is written, and all of its flags are taken
            -n NAMESPACE       look at this namespace only
+plan       --from OLD --to NEW: what a change of manifests would do to their clusters, by a rehearsal in a sandbox
 doctor     CLUSTER: say why a cluster is not as it should be, and the way out
 uninstall  --check: say which objects would hang without the operator, and in which order to delete them
 tidb       the plugin of kubectl, as `kubectl tidb`: see, restart, pause, drain, ... clusters (docs/kubectl-tidb.md)

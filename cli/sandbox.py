@@ -15,7 +15,6 @@ import yaml
 from cli import hints
 from cli.failures import Failure
 from cli.tidb.connection import Kubeconfig
-from cli.world import new_world
 from controller_manager.shutdown import stopping_on_signals
 from kube.client import Client
 from kube.errors import NotFound
@@ -24,6 +23,7 @@ from kube.resources import CONFIG_MAPS
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
+from rehearsal.world import new_world
 from sandbox.fault_requests import PATH, VERBS
 
 _POD = {"$(SHARD)": "0", "$(POD_NAME)": "sandbox", "$(NAMESPACE)": "sandbox"}

@@ -47,10 +47,11 @@ class FakeClock:
     `wait` blocks the calling thread until it is notified or until `step` passes its deadline.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, began: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        """`began` is the time of day at construction."""
         self._lock = threading.Condition()
         self._now = 0.0
-        self._wall = datetime(2026, 1, 1, tzinfo=UTC)
+        self._wall = began
         self._waiters: dict[int, tuple[threading.Condition, float]] = {}
 
     def now(self) -> float:

@@ -9,12 +9,12 @@ import msgspec
 
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
+from rehearsal.operator import RESYNC
+from rehearsal.operator import SETTINGS as DEFAULTS
 from sandbox.actor_system import NeverSettles
 from simulate.engine.calls import Call
 from simulate.engine.components import asked_one_by_one, managed_components, profile
 from simulate.engine.engine import Engine
-from simulate.engine.operator import RESYNC
-from simulate.engine.operator import SETTINGS as DEFAULTS
 from simulate.engine.other_kinds import OTHER_KINDS, unfinished
 from simulate.engine.plan import DELETED, Plan
 from simulate.engine.state import State

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from kube.objects import Json
 from member.context import Settings
 from ports.clock import FakeClock
+from rehearsal.operator import SETTINGS
 from sandbox.actor_system import NeverSettles
-from simulate.engine.operator import SETTINGS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 NORTH, SOUTH = "north.example.com", "south.example.com"

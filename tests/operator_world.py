@@ -1,6 +1,6 @@
 """The operator in the sandbox, both in one thread on a clock that is stepped: one seed, one run.
 
-The operator is `simulate.engine.operator`; here is what tests ask of it and of the world around it.
+The operator is `rehearsal.operator`; here is what tests ask of it and of the world around it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,13 +12,15 @@ import msgspec
 import yaml
 
 from apis.crd import KINDS, TIDB_CLUSTER, definition
-from cli.world import COMMANDS, PROGRAMS
 from kube.objects import Json, Object
 from kube.resources import EVENTS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.context import Settings
 from ports.clock import FakeClock
 from ports.product import EVENT_SOURCE
 from ports.randomness import SeededRandomness
+from rehearsal.operator import CLUSTER_SCOPED, SETTINGS, Operator
+from rehearsal.operator import USER as OPERATOR
+from rehearsal.world import COMMANDS, PROGRAMS
 from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
@@ -29,8 +31,6 @@ from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
 from scheduler.app import COMPONENT as TIDB_SCHEDULER
 from scheduler.app import make_handler as make_extender
-from simulate.engine.operator import CLUSTER_SCOPED, SETTINGS, Operator
-from simulate.engine.operator import USER as OPERATOR
 
 __all__ = ["NAMESPACE", "OPERATOR", "SAMPLES", "OperatorWorld", "sample"]
 

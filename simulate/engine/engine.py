@@ -29,6 +29,7 @@ from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
 from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
+from rehearsal.operator import SETTINGS, Operator
 from sandbox.actor_system import NeverSettles
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
@@ -39,7 +40,6 @@ from simulate.engine.components import cluster_of
 from simulate.engine.events import Events
 from simulate.engine.hands import Hands
 from simulate.engine.interleaving import Interleaver, Step
-from simulate.engine.operator import SETTINGS, Operator
 from simulate.engine.request_faults import RequestFaults, RequestRules, refusal
 from simulate.engine.trace import Show, Trace
 from simulate.engine.worlds import KEY, NAMESPACE, Reseedable, empty_world

@@ -13,8 +13,8 @@ from kube.errors import ApiError, Invalid, NotFound
 from kube.objects import Json
 from kube.resources import SECRETS, TIDB_CLUSTERS
 from ports.transport import TransportError
+from rehearsal.caches import Cache
 from simulate.engine import plan
-from simulate.engine.caches import Cache
 from simulate.engine.certificates import secrets
 from simulate.engine.hands import Hands, key_of, named
 from simulate.engine.request_faults import ByWrite

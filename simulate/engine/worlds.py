@@ -14,12 +14,12 @@ from apis.crd import KINDS, definition
 from apis.decoding import decode
 from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster
-from cli.world import COMMANDS, PROGRAMS
 from kube.objects import Json
 from member.context import FailoverSettings, Settings
 from member.labels import with_annotation
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from rehearsal.world import COMMANDS, PROGRAMS
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cli.backup_storage import SANDBOX_S3
+from rehearsal.backup_storage import SANDBOX_S3
 from simulate.engine.plan import Edit, World
 from simulate.engine.worlds import KEY, NAME
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from controllers.status_pacing import EVERY
-from simulate.engine.operator import RESYNC
+from rehearsal.operator import RESYNC
 from simulate.engine.state import State
 from simulate.invariants import availability, control, data, failover, losses, order, reporting, upkeep
 from simulate.invariants.operator_write import OperatorWrite

@@ -20,7 +20,6 @@ from apis.tidbcluster import TidbCluster
 from cli import manifests, progress
 from cli.documents import BadDocument
 from cli.progress import LiveView, PlainView, blocked_by, is_ready, waits_for
-from cli.world import DISCOVERY
 from controllers.controller import Result, Sync
 from controllers.errors import IgnoreError, RequeueError
 from discovery.app import make_handler
@@ -28,9 +27,10 @@ from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from rehearsal.operator import Operator
+from rehearsal.world import DISCOVERY
 from sandbox.world import World
 from simulate.engine.logs import silence
-from simulate.engine.operator import Operator
 from simulate.manifests.mutations import mutated
 
 T = TypeVar("T")

@@ -18,15 +18,15 @@ import msgspec
 
 from apis.crd import KINDS as KINDS_OF_DEFINITIONS
 from apis.crd import definition
-from cli.world import COMMANDS, PROGRAMS
 from kube.errors import ApiError, NotFound
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS, SECRETS, TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from ports.randomness import Randomness, SeededRandomness
+from rehearsal.operator import Operator
+from rehearsal.world import COMMANDS, PROGRAMS
 from sandbox.world import World
 from simulate.engine.logs import silence
-from simulate.engine.operator import Operator
 from simulate.engine.worlds import CLUSTERS
 from simulate.families.draws import pick
 from simulate.manifests.newcomers import DEFECT, Raised, Verdict, advance

@@ -16,8 +16,8 @@ from backup_manager.storage.objects import open_storage
 from cli.uninstall import FREE, HANGS, check
 from kube.objects import Json
 from kube.resources import BACKUPS, NAMESPACES, TIDB_CLUSTERS, TIDB_INITIALIZERS, TIDB_MONITORS
+from rehearsal.operator import SETTINGS
 from sandbox.dataplane.log_backup import task_names
-from simulate.engine.operator import SETTINGS
 from tests.backup_manager.storage.fakes import answering
 from tests.cases.case_world import CaseWorld, of_case
 from tests.chart.helm import Helm

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cli.manifests import BadManifest, apply, parse, read
-from cli.world import new_world
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from rehearsal.world import new_world
 
 _HEAD = "apiVersion: pingcap.com/v1alpha1\nkind: TidbCluster\n"
 

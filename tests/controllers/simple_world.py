@@ -9,10 +9,10 @@ from kube.objects import Json, condition_of
 from kube.resources import EVENTS, NAMESPACES, SECRETS, TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from rehearsal.operator import RESYNC, USER, Operator
 from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
 from sandbox.world import World
-from simulate.engine.operator import RESYNC, USER, Operator
 from tests.apis.clusters import minimal
 
 NAMESPACE = "lab"

@@ -16,8 +16,8 @@ from kube.resources import CONFIG_MAPS, EVENTS, SERVICES, Resource
 from member.outcome import Done, Outcome, Refused, Waiting
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from rehearsal.operator import USER, Operator
 from sandbox.world import World
-from simulate.engine.operator import USER, Operator
 
 # the kind, from here ...
 MAILBOXES = Resource("post.example.com", "v1", "mailboxes", "Mailbox")

@@ -27,7 +27,7 @@ from kube.resources import (
     Resource,
 )
 from ports.observation import is_observing
-from simulate.engine.operator import Operator
+from rehearsal.operator import Operator
 from tests.operator_world import NAMESPACE, SAMPLES, OperatorWorld, sample
 
 KEPT, OTHER = "basic", "other"

@@ -27,9 +27,9 @@ from kube.resources import (
     TIDB_MONITORS,
     Resource,
 )
+from rehearsal.operator import USER
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal
-from simulate.engine.operator import USER
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
 from tests.controllers.tidbmonitor.monitors import CONTAINERS
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from backup_manager.storage.objects import open_storage
-from cli.backup_storage import StorageFiles, location
+from rehearsal.backup_storage import StorageFiles, location
 from sandbox.dataplane.br.program import run_br
 from sandbox.dataplane.commands import Surroundings
 

@@ -10,8 +10,8 @@ import pytest
 
 from controllers.status_pacing import DETAILS_EVERY
 from ports.transport import ByteStream, Request, Response, Transport
+from rehearsal.operator import Operator
 from simulate.engine.calls import Call, Port, call
-from simulate.engine.operator import Operator
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,6 @@ import yaml
 
 from apis.crd import KINDS, TIDB_CLUSTER, definition
 from cli import manifests
-from cli.world import COMMANDS, PROGRAMS
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.errors import NotFound
@@ -26,6 +25,7 @@ from kube.resources import (
     Resource,
 )
 from ports.transport import Transport
+from rehearsal.world import COMMANDS, PROGRAMS
 from sandbox.conditions import holds
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import DataPlane

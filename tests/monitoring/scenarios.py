@@ -8,8 +8,8 @@ from typing import Any
 from kube.objects import Json
 from kube.resources import SECRETS, TIDB_CLUSTERS
 from member.context import FailoverSettings
+from rehearsal.operator import SETTINGS, Operator
 from sandbox.dataplane.faults import Fault, Trouble
-from simulate.engine.operator import SETTINGS, Operator
 from tests.certificates import CLIENT, TODAY, Authority, secret_name
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 

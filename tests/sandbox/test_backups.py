@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from cli.backup_storage import SANDBOX_S3
 from kube.objects import Json
 from kube.resources import (
     BACKUPS,
@@ -20,6 +19,7 @@ from kube.resources import (
 )
 from ports.clock import FakeClock
 from ports.sql import SqlLogin
+from rehearsal.backup_storage import SANDBOX_S3
 from sandbox.conditions import holds
 from sandbox.dataplane.processes import Disk, DiskTrouble
 from sandbox.dataplane.tables import Tables

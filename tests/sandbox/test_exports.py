@@ -2,8 +2,8 @@
 
 import pytest
 
-from cli.backup_storage import SANDBOX_S3
 from kube.resources import BACKUPS, RESTORES, SECRETS
+from rehearsal.backup_storage import SANDBOX_S3
 from tests.operator_world import NAMESPACE, OperatorWorld
 from tests.sandbox.test_backups import basic, create, ended, job_pod, phase, sql, tables
 

@@ -31,7 +31,7 @@ from kube.resources import (
     TIDB_NG_MONITORINGS,
     Resource,
 )
-from simulate.engine.operator import SETTINGS
+from rehearsal.operator import SETTINGS
 from tests.apis.backups import S3, by_br
 from tests.apis.clusters import minimal
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld

@@ -29,10 +29,10 @@ from member.context import FailoverSettings, Settings
 from member.initializer.desired import RUN
 from member.labels import AUTO_FAILURE_RECOVERY
 from ports.clock import FakeClock
+from rehearsal.operator import SETTINGS
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.dataplane.log_backup import LogTask
 from sandbox.faults import Heal, WorldFaults
-from simulate.engine.operator import SETTINGS
 from tests.controllers.dmcluster.dm_world import NAME as DM_NAME
 from tests.controllers.dmcluster.dm_world import DMWorld
 from tests.operator_world import NAMESPACE, OperatorWorld, sample

@@ -8,9 +8,9 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from rehearsal.caches import Cache
 from sandbox.apiserver import ApiServer, InProcessTransport
 from sandbox.apiserver.selectors import everything
-from simulate.engine.caches import Cache
 
 
 class _Watched:

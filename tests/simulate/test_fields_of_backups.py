@@ -17,14 +17,13 @@ import backup_manager.clean
 import backup_manager.gc_life_time
 import backup_manager.storage.deletion
 import backup_manager.transfers
-import cli.backup_storage
-import cli.backups
+import rehearsal.backup_storage
+import rehearsal.backups
 from apis.storage_providers import StorageProvider
 from backup_manager.child_process import OnLine
 from backup_manager.compact import TIKV_CTL
 from backup_manager.database import Login
 from backup_manager.storage.location import Kind, Location
-from cli.backup_storage import SANDBOX_S3
 from kube.objects import Json
 from kube.resources import (
     BACKUP_SCHEDULES,
@@ -40,6 +39,7 @@ from kube.resources import (
 from member.fields import backups
 from member.fields.ignored import ignored_by
 from member.fields.schema import fields_of, fits
+from rehearsal.backup_storage import SANDBOX_S3
 from sandbox.dataplane.commands import Surroundings
 from sandbox.dataplane.disk_files import DiskFiles
 from sandbox.dataplane.processes import Disk
@@ -167,8 +167,8 @@ class Recorder:
         self.seen: list[str] = []
         self._disks: dict[str, Disk] = {}
         self._given: dict[str, bytes] = {}
-        run, connect = cli.backups._Launcher.run, cli.backups._Tidb.__init__
-        store, write = cli.backup_storage.storage_at, cli.backups._Tidb.set_variable
+        run, connect = rehearsal.backups._Launcher.run, rehearsal.backups._Tidb.__init__
+        store, write = rehearsal.backup_storage.storage_at, rehearsal.backups._Tidb.set_variable
         delete, parts = backup_manager.storage.deletion.delete_all, backup_manager.transfers.parts_of
 
         def running(launcher: Any, command: Sequence[str], environ: Any, on_line: OnLine, stop: Any) -> int:
@@ -209,11 +209,11 @@ class Recorder:
 
         # a pod that TiDB refuses ends, instead of waiting beyond the test
         patch.setattr(backup_manager.gc_life_time, "_PATIENCE", 0.0)
-        patch.setattr(cli.backups._Launcher, "run", running)
-        patch.setattr(cli.backups._Tidb, "__init__", connecting)
-        patch.setattr(cli.backups._Tidb, "set_variable", setting)
-        patch.setattr(cli.backups, "storage_at", storing)
-        patch.setattr(cli.backup_storage, "_disk_files", opening)
+        patch.setattr(rehearsal.backups._Launcher, "run", running)
+        patch.setattr(rehearsal.backups._Tidb, "__init__", connecting)
+        patch.setattr(rehearsal.backups._Tidb, "set_variable", setting)
+        patch.setattr(rehearsal.backups, "storage_at", storing)
+        patch.setattr(rehearsal.backup_storage, "_disk_files", opening)
         patch.setattr(backup_manager.clean, "delete_all", deleting)
         patch.setattr(backup_manager.transfers, "parts_of", cutting)
 

@@ -8,9 +8,9 @@ from kube.resources import CONFIG_MAPS, NODES, TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import Request
+from rehearsal.operator import USER
+from rehearsal.rights import AuthorizedTransport, Right, granted, right_for
 from sandbox.world import World
-from simulate.engine.operator import USER
-from simulate.engine.rights import AuthorizedTransport, Right, granted, right_for
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from member.components import workload
 from member.labels import LAST_APPLIED, OWNER_GENERATION, START_SCRIPT_OPTIONS
 from ports.clock import FakeClock
 from ports.transport import Request
+from rehearsal.operator import Operator
 from sandbox.stamps import stamp
-from simulate.engine.operator import Operator
 from tests.definitions_of_v16 import definitions_of_v16
 from tests.member.recordings import DISCOVERY_IMAGE
 from tests.operator_world import NAMESPACE, OperatorWorld, sample

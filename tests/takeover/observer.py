@@ -5,7 +5,7 @@ from dataplane.read_only import ReadOnlyTransport
 from kube.dry_run import DryRunTransport, PlannedWrite
 from kube.objects import Json
 from member.labels import LAST_APPLIED, START_SCRIPT_OPTIONS, WRITTEN_FOR
-from simulate.engine.operator import Operator
+from rehearsal.operator import Operator
 from tests.operator_world import OperatorWorld
 
 NOTE = "note"

@@ -24,9 +24,9 @@ from member.backups.pods import ManagerSettings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import Transport
+from rehearsal.operator import Operator, Wrap
 from sandbox.world import World
 from simulate.engine.calls import Crash
-from simulate.engine.operator import Operator, Wrap
 from tests.apis.backups import by_br, tree
 from tests.apis.clusters import minimal
 from tests.controllers.backup.write_faults import WriteFaults

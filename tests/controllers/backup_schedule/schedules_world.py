@@ -7,7 +7,7 @@ from apis import tso
 from apis.times import parse_time, stamp
 from kube.objects import Json, condition_of
 from kube.resources import BACKUP_SCHEDULES, BACKUPS, COMPACT_BACKUPS
-from simulate.engine.operator import USER
+from rehearsal.operator import USER
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 

@@ -7,7 +7,7 @@ import pytest
 from apis import tso
 from kube.objects import Json
 from kube.resources import BACKUP_SCHEDULES, BACKUPS, COMPACT_BACKUPS, RESTORES
-from simulate.engine.operator import USER
+from rehearsal.operator import USER
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE
 from tests.controllers.backup_schedule.schedules_world import DAY, HOUR, LOG, SchedulesWorld

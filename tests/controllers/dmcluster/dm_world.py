@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, STATEFUL_SETS
 from ports.transport import ByteStream, ConnectionLost, Request, Response, Transport
+from rehearsal.operator import Operator, Wrap
 from sandbox.actor_system import NeverSettles
 from sandbox.dataplane.dm.book import Book, Worker
 from sandbox.dataplane.dm.master import DMMasterProcess
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import Member, PdCluster
-from simulate.engine.operator import Operator, Wrap
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 NAME = "sync"

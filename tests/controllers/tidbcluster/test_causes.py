@@ -9,7 +9,7 @@ from kube.objects import Json
 from kube.resources import EVENTS, PODS, SECRETS, STATEFUL_SETS
 from member.context import Settings
 from ports.clock import FakeClock
-from simulate.engine.operator import CLUSTER_SCOPED
+from rehearsal.operator import CLUSTER_SCOPED
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow

@@ -11,10 +11,10 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_C
 from member.context import FailoverSettings
 from member.labels import CLEAR_FAILURE_RECORDS
 from ports.clock import FakeClock
+from rehearsal.operator import SETTINGS
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal
 from sandbox.kubelet.nodes import NodeSpec
-from simulate.engine.operator import SETTINGS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow

@@ -14,11 +14,11 @@ from kube.resources import (
     TIDB_CLUSTERS,
 )
 from ports.clock import FakeClock
+from rehearsal.operator import CLUSTER_SCOPED
 from sandbox.apiserver import Fault as ApiFault
 from sandbox.apiserver import Refusal
 from sandbox.apiserver.audit import Call
 from sandbox.dataplane.faults import Fault, Trouble
-from simulate.engine.operator import CLUSTER_SCOPED
 from simulate.engine.trees import merged
 from tests.certificates import Authority
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample

@@ -17,7 +17,7 @@ from controllers.status_pacing import DETAILS_EVERY
 from kube.events import WARNING
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
 from ports.clock import FakeClock
-from simulate.engine.operator import SETTINGS
+from rehearsal.operator import SETTINGS
 from tests.controllers.tidbcluster.test_failover import NODES, QUICKLY, cluster, node_of
 from tests.operator_world import OPERATOR, OperatorWorld
 

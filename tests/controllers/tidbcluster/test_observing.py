@@ -9,7 +9,7 @@ from dataplane.read_only import ReadOnlyTransport
 from kube.dry_run import DryRunTransport, PlannedWrite
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
-from simulate.engine.operator import Operator
+from rehearsal.operator import Operator
 from tests.operator_world import OperatorWorld, sample
 
 

@@ -11,8 +11,8 @@ from dataplane.pd import PDClient
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, ROLES, SERVICES, STATEFUL_SETS, Resource
 from member.context import FailoverSettings
+from rehearsal.operator import SETTINGS
 from sandbox.apiserver.refusals import forbidden
-from simulate.engine.operator import SETTINGS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, STATEFUL_SETS
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
+from rehearsal.operator import SETTINGS
 from sandbox.dataplane.pd.cluster import PdCluster
-from simulate.engine.operator import SETTINGS
 from tests.certificates import CLIENT, Authority, secret_name
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 

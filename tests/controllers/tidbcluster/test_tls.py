@@ -15,8 +15,8 @@ from member.components import workload_names
 from member.context import FailoverSettings
 from meta.certificate_needs import all_hosts, needs
 from ports.clock import FakeClock
+from rehearsal.operator import SETTINGS
 from sandbox.kubelet.nodes import NodeSpec
-from simulate.engine.operator import SETTINGS
 from tests.certificates import CLIENT, TODAY, Authority, Pair, secret_name
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from apis.consent import parse_policy
 from ports.clock import FakeClock
-from simulate.engine.operator import SETTINGS
+from rehearsal.operator import SETTINGS
 from tests.controllers.tidbmonitor.monitors import Monitors
 from tests.operator_world import OperatorWorld, sample
 

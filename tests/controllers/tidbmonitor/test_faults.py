@@ -19,8 +19,8 @@ from kube.resources import (
 )
 from ports.clock import FakeClock
 from ports.transport import ByteStream, Request, RequestTimeout, Response, Transport
+from rehearsal.operator import Operator
 from sandbox.actor_system import NeverSettles
-from simulate.engine.operator import Operator
 from tests.controllers.tidbmonitor.conftest import EVERYWHERE
 from tests.controllers.tidbmonitor.monitors import CONTAINERS, Monitors, monitor
 from tests.operator_world import NAMESPACE, OperatorWorld, sample

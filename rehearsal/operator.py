@@ -35,6 +35,8 @@ from ports.fencing import OpenFence
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
 from ports.transport import ByteStream, Request, Response, Transport
+from rehearsal.caches import Cache, Caches
+from rehearsal.rights import AuthorizedTransport
 from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import ApiServer, selectors
 from sandbox.dataplane.network import Origin
@@ -42,8 +44,6 @@ from sandbox.dataplane.tls import Certificate
 from sandbox.overlap import Overlapping
 from sandbox.waiting_clock import WaitingClock
 from sandbox.world import World
-from simulate.engine.caches import Cache, Caches
-from simulate.engine.rights import AuthorizedTransport
 from workqueue.timers import Timers
 
 USER = "system:serviceaccount:tidb-admin:tidb-controller-manager"

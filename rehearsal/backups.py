@@ -15,13 +15,13 @@ from backup_manager.database import DatabaseError, Login
 from backup_manager.flags import PROGRAM
 from backup_manager.main import exit_code
 from backup_manager.outside import VOLUME, Outside
-from cli.backup_storage import files_for, storage_at
 from kube.client import Client
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
 from ports.sql import SqlLogin, SqlRefused
 from ports.stopping import Stop
 from ports.transport import TransportError
+from rehearsal.backup_storage import files_for, storage_at
 from sandbox.dataplane.br.program import run_br
 from sandbox.dataplane.commands import Surroundings
 from sandbox.dataplane.dump_tools import run_dumpling, run_lightning

@@ -1,6 +1,6 @@
 """The sandbox as shipped: with the operator's CRDs, programs and scheduler extender."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from apis.crd import KINDS, definition
 from apis.images import parse
@@ -10,6 +10,8 @@ from ports.clock import Clock
 from ports.randomness import Randomness
 from sandbox.dataplane.commands import Command, Surroundings
 from sandbox.dataplane.program import Factory
+from sandbox.kubelet.nodes import NodeSpec
+from sandbox.timings import Timings
 from sandbox.world import World
 from scheduler.app import COMPONENT as TIDB_SCHEDULER
 from scheduler.app import make_handler as make_extender
@@ -20,7 +22,7 @@ DISCOVERY = "/usr/local/bin/tidb-discovery"
 
 def _backup_manager(surroundings: Surroundings) -> int:
     """`backup-manager`, whose libraries are an extra of this package. A crash names what is missing."""
-    from cli.backups import backup_manager  # noqa: PLC0415  (the operator's image has no object storage)
+    from rehearsal.backups import backup_manager  # noqa: PLC0415  (the operator's image has no object storage)
 
     return backup_manager(surroundings)
 
@@ -31,13 +33,20 @@ _MANAGERS = (parse(MANAGER_IMAGE).repository, "tidb-backup-manager")
 COMMANDS: Mapping[str, Command] = dict.fromkeys(_MANAGERS, _backup_manager)
 
 
-def new_world(clock: Clock, randomness: Randomness) -> World:
-    """A sandbox that can run TidbClusters and Backups; not started yet."""
+def new_world(
+    clock: Clock,
+    randomness: Randomness,
+    timings: Timings | None = None,
+    nodes: Iterable[NodeSpec] | None = None,
+) -> World:
+    """A sandbox that can run TidbClusters and Backups; not started yet. By default it is fast and has three nodes."""
     return World(
         clock,
         randomness,
+        timings,
         programs=PROGRAMS,
         commands=COMMANDS,
         crds=[definition(kind) for kind in KINDS],
+        nodes=nodes,
         extenders={TIDB_SCHEDULER: make_extender},
     )

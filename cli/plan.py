@@ -1,0 +1,187 @@
+"""`tidb-operator plan`: what a change of manifests would do to their clusters, found by a rehearsal in a sandbox.
+
+The command reads files only. It brings the clusters of `--from` up, with this operator and simulated servers on a
+simulated clock, applies `--to`, and reports which pods restart, what serves meanwhile, and what the operator rejects.
+"""
+
+import argparse
+import os
+import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from msgspec import to_builtins
+
+from apis.components import component_type
+from cli import certs, manifests
+from cli.failures import Failure
+from cli.manifests import Manifest
+from cli.tidb.ages import length
+from cli.tidb.output import FORMATS, Columns, Page, output_for
+from controller_manager.logs import configure_logs
+from kube.errors import ApiError
+from kube.objects import Json
+from ports.clock import Clock, SystemClock
+from rehearsal.change import APPLIED, MODELS, ZONES, CannotRehearse, Rehearsed, rehearse
+from rehearsal.forecast import Act, Floor, Forecast, Gap, Step
+
+GOES, DOES_NOT, FAILED = 0, 1, 2
+"""The exit codes: the change goes through while the clusters serve, or not; or the rehearsal is impossible."""
+
+
+class PlanFailed(Failure):
+    """Raised if the rehearsal is impossible."""
+
+    code = FAILED
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Run the command and return the exit code. Raises Failure, ApiError."""
+    parser = argparse.ArgumentParser(
+        "tidb-operator plan",
+        description=textwrap.dedent(__doc__),
+        epilog="Exit codes: 0 the change goes through and all serve meanwhile, 1 it is refused, gets stuck, or stops "
+        "something for a while, 2 it could not be rehearsed.",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--from", dest="before", type=Path, action="append", default=[], metavar="FILE", help=_FROM)
+    parser.add_argument("--to", dest="after", type=Path, action="append", required=True, metavar="FILE", help=_TO)
+    parser.add_argument("-o", "--output", default=FORMATS[0], choices=FORMATS, help="default: table")
+    given = parser.parse_args(arguments)
+    before, after = ([each for path in paths for each in manifests.read(path)] for paths in (given.before, given.after))
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        configure_logs(-1, clock=SystemClock(), stream=nowhere)  # the rehearsal's own log
+        plan = plan_of(before, after, SystemClock())
+    output_for(given.output, environ, no_color=False).show(plan.document, lambda: page_of(plan))
+    return plan.code
+
+
+_FROM = "manifests of the clusters as they are; without it, the plan is for new clusters"
+_TO = "manifests of the clusters as they should become (- is standard input); repeat for more files"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The result of a rehearsal. `left_out` are the objects that it ignores."""
+
+    rehearsed: Rehearsed
+    left_out: Sequence[str]
+
+    @property
+    def code(self) -> int:
+        """The exit code of the command."""
+        return GOES if all(map(_goes, self.rehearsed.forecasts.values())) else DOES_NOT
+
+    @property
+    def document(self) -> Json:
+        """The plan for programs."""
+        return {
+            "clusters": [{"cluster": key} | _document(each) for key, each in self.rehearsed.forecasts.items()],
+            "assumed": {"nodes": self.rehearsed.nodes, "zones": ZONES, "durations": "typical"},
+            "notRehearsed": list(self.left_out),
+        }
+
+
+def plan_of(before: Sequence[Manifest], after: Sequence[Manifest], clock: Clock) -> Plan:
+    """Rehearse a change of manifests that is made now, by the `clock`.
+
+    Certificates that the clusters need and the manifests lack are issued for the rehearsal. Raises Failure.
+    """
+    if not any(each.kind in MODELS for each in after):
+        raise PlanFailed(f"--to has no cluster; name a file with one of {', '.join(MODELS)}")
+    left_out = [f"{each.kind} {each.namespace}/{each.name}" for each in after if each.kind not in APPLIED]
+    with tempfile.TemporaryDirectory(prefix="tidb-plan-") as place:
+        missing = list(certs.secrets([*before, *after], Path(place)))
+    try:
+        found = rehearse([*missing, *(each.body for each in before)], [each.body for each in after], clock.wall())
+    except CannotRehearse as error:
+        raise PlanFailed(str(error)) from None
+    except ApiError as error:
+        raise PlanFailed(f"the API server of the rehearsal rejects the manifests: {error.message}") from None
+    return Plan(found, left_out)
+
+
+def _goes(forecast: Forecast) -> bool:
+    return forecast.end == "done" and not forecast.gaps
+
+
+def _document(forecast: Forecast) -> Json:
+    document = {"end": forecast.end, "seconds": round(forecast.seconds), "verdict": verdict(forecast)}
+    parts = {"steps": forecast.steps, "lowest": forecast.floors, "gaps": forecast.gaps}
+    return document | {"message": forecast.message} | {name: to_builtins(part) for name, part in parts.items()}
+
+
+def verdict(forecast: Forecast) -> str:
+    """The plan in one sentence."""
+    what = _summary(forecast.steps)
+    if forecast.end == "refused":
+        return f"Refused: {forecast.message}"
+    if forecast.end == "stuck":
+        return f"Gets stuck after {_span(forecast.seconds)}: {forecast.message}"
+    if not forecast.steps:
+        return "No pod restarts, starts or leaves."
+    meanwhile = "; ".join(map(_sentence, forecast.gaps)) or "all components serve meanwhile"
+    return f"{what} in about {_span(forecast.seconds)}; {meanwhile}."
+
+
+def _summary(steps: Sequence[Step]) -> str:
+    """How many pods restart, start and leave, e.g. "8 pods restart, 1 pod leaves"."""
+    counts = ((act, len({each.pod for each in steps if each.act == act})) for act in _PLURALS)
+    return ", ".join(f"{count} pods {_PLURALS[act]}" if count > 1 else f"1 pod {act}" for act, count in counts if count)
+
+
+_PLURALS: Mapping[Act, str] = {"restarts": "restart", "starts": "start", "leaves": "leave"}
+
+
+def _sentence(gap: Gap) -> str:
+    title = component_type(gap.component).title
+    return f"{title} has {gap.ready} of the {gap.needed} pods that it needs, for {_span(gap.seconds)}"
+
+
+def _span(seconds: float) -> str:
+    return length(timedelta(seconds=seconds))
+
+
+def page_of(plan: Plan) -> Page:
+    """The plan for people."""
+
+    def lines() -> Iterator[Columns | str]:
+        for key, forecast in plan.rehearsed.forecasts.items():
+            yield f"{key}: {verdict(forecast)}"
+            if forecast.steps:
+                yield ""
+                yield _table(forecast.steps)
+            if forecast.floors:
+                yield ""
+                yield f"Ready at least: {', '.join(_floor(each) for each in forecast.floors)}."
+            yield ""
+        for each in plan.left_out:
+            yield f"Not rehearsed: {each}."
+        yield (
+            f"Assumed: {plan.rehearsed.nodes} nodes in {ZONES} zones with room for every pod, durations of typical "
+            "clusters, and an empty database: larger stores take longer."
+        )
+
+    return lines()
+
+
+def _floor(floor: Floor) -> str:
+    return f"{component_type(floor.component).title} {floor.lowest} of {floor.before}"
+
+
+def _table(steps: Sequence[Step]) -> Columns:
+    table = Columns("AT", "POD", "STEP")
+    for each in steps:
+        table.add(f"{round(each.begins)}s", each.pod, _end(each))
+    return table
+
+
+def _end(step: Step) -> str:
+    if step.ends is None:
+        return f"{step.act}, and is not Ready at the end"
+    span = _span(step.ends - step.begins)
+    return f"leaves within {span}" if step.act == "leaves" else f"{step.act}, Ready after {span}"
