@@ -6,9 +6,10 @@ key ─┬─ another worker acts for the object          → retry soon
      └─ act; of an object that is only observed, nothing is written
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 from controllers.controller import Result
 from controllers.key_locks import RETRY_AFTER
@@ -17,24 +18,32 @@ from controllers.runtime import Runtime
 from kube.objects import Object
 from kube.resources import Resource
 
-Act: TypeAlias = Callable[[Object | None], Result | None]
-"""Acts for an object; None if it is gone or belongs to another process."""
+BUSY = Result(requeue_after=RETRY_AFTER, tried=False)
+"""The retry while another worker acts for the object."""
 
 
-def sync_alone(
-    runtime: Runtime, resource: Resource, key: str, look_up: Callable[[str], Object | None], act: Act
-) -> Result | None:
-    """Call `act` with the object that `look_up` finds, while no other controller of this process acts for it.
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The turn to act for an object; `owner` is None if it is gone or belongs to another process."""
 
-    `look_up` is called under the lock of the object, so that it finds what the last sync has written to a cache. Raises
-    what `act` raises.
+    owner: Object | None
+
+
+@contextmanager
+def turn_of(
+    runtime: Runtime, resource: Resource, key: str, look_up: Callable[[str], Object | None]
+) -> Iterator[Turn | None]:
+    """Let no other controller of this process act for an object during the block; None while another one does.
+
+    `look_up` is called under the lock of the object, so that it finds what the last sync has written to a cache.
     """
     with runtime.key_locks.try_lock(resource, key) as mine:
         if not mine:
-            return Result(requeue_after=RETRY_AFTER, tried=False)
+            yield None
+            return
         owner = look_up(key) if runtime.key_locks.owns(resource, key) else None
         with runtime.observed.sync_of(resource, key, owner):
-            return act(owner)
+            yield Turn(owner)
 
 
 def wait_for_cache(runtime: Runtime, resource: Resource, owner: Object, own_write: OwnWrite) -> Result | None:

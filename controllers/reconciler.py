@@ -13,7 +13,6 @@ The operator never writes the user's spec.
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Generic
 
 import msgspec
@@ -24,7 +23,7 @@ from apis.unknown_fields import UNKNOWN_FIELDS
 from controllers.conditions import INVALID, PROGRESSING, READY, with_condition
 from controllers.controller import Result
 from controllers.errors import RequeueError
-from controllers.frame import sync_alone, wait_for_cache
+from controllers.frame import BUSY, turn_of, wait_for_cache
 from controllers.kind import C, D, InvalidSpec, Kind, M, R
 from controllers.memory import KeyMemory
 from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
@@ -91,7 +90,8 @@ class Reconciler(Generic[M, C, D, R]):
 
     def __call__(self, key: str) -> Result | None:
         """Reconcile one key. Raises RequeueError if it must be retried with back-off."""
-        return sync_alone(self._runtime, self._kind.resource, key, self._cached, partial(self._sync, key))
+        with turn_of(self._runtime, self._kind.resource, key, self._cached) as turn:
+            return self._sync(key, turn.owner) if turn else BUSY
 
     def _cached(self, key: str) -> Object | None:
         namespace, _, name = key.rpartition("/")

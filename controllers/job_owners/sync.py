@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Generic
 
 import structlog
@@ -18,7 +17,7 @@ from apis.problem import InvalidField
 from controllers.controller import Result
 from controllers.database_actions import executor_of
 from controllers.errors import RequeueError
-from controllers.frame import sync_alone, wait_for_cache
+from controllers.frame import BUSY, turn_of, wait_for_cache
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobCaches, JobOwner, M, WithCondition
 from controllers.outcomes import result_of, sooner
@@ -84,7 +83,8 @@ class JobOwnerSync(Generic[M]):
 
     def __call__(self, key: str) -> Result | None:
         """Sync one object. Raises RequeueError if it must be retried with back-off."""
-        return sync_alone(self._runtime, self._kind.resource, key, self._cached, partial(self._sync_cached, key))
+        with turn_of(self._runtime, self._kind.resource, key, self._cached) as turn:
+            return self._sync_cached(key, turn.owner) if turn else BUSY
 
     def _cached(self, key: str) -> Object | None:
         namespace, _, name = key.rpartition("/")

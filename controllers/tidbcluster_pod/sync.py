@@ -16,7 +16,7 @@ from controllers.cache_waits import CacheWaits
 from controllers.controller import Result
 from controllers.database_actions import executor_of
 from controllers.enqueueing import Enqueue
-from controllers.frame import sync_alone
+from controllers.frame import BUSY, turn_of
 from controllers.kind import InvalidSpec
 from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
@@ -74,9 +74,8 @@ class TidbClusterPodSync:
         if owner is None:
             self._forget(key)
             return None
-        return sync_alone(
-            self._runtime, TIDB_CLUSTERS, owner.key, partial(self._still_owner, key), partial(self._act, key)
-        )
+        with turn_of(self._runtime, TIDB_CLUSTERS, owner.key, partial(self._still_owner, key)) as turn:
+            return self._act(key, turn.owner) if turn else BUSY
 
     def _still_owner(self, key: str, cluster: str) -> Object | None:
         """The TidbCluster of a pod if it is still `cluster`; the other controller may just have acted for both."""
