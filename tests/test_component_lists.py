@@ -22,6 +22,7 @@ ROOMS = (
         "controller_manager",
         "scheduler",
         "sandbox",
+        "rehearsal",
         "simulate",
         "cli",
         "bench",

@@ -167,7 +167,7 @@ def test_every_command_starts(image: Path, command: str, flag: str) -> None:
 
 @pytest.mark.thorough
 def test_neither_build_tools_nor_sandbox_nor_simulator_are_installed(image: Path) -> None:
-    left_out = ("pip", "wheel", "setuptools", "sandbox", "simulate", "cli", "library", "tests", "obstore")
+    left_out = ("pip", "wheel", "setuptools", "sandbox", "rehearsal", "simulate", "cli", "library", "tests", "obstore")
     assert [] == [name for name in left_out if (_packages(image) / name).exists()]
     for command in ("tidb-operator", "backup-manager"):
         assert not (image / "opt" / "tidb-operator" / "bin" / command).exists()

@@ -64,7 +64,7 @@ def test_a_bill_of_materials_lists_each_entry_of_the_lock_with_its_hashes() -> N
 @pytest.mark.slow
 def test_the_plugin_has_no_sandbox_and_no_object_storage() -> None:
     rooms = {path.parts[0] for path in plugin.modules_of_plugin()}
-    assert rooms.isdisjoint({"sandbox", "simulate", "backup_manager", "scheduler", "discovery", "library"})
+    assert rooms.isdisjoint({"sandbox", "rehearsal", "simulate", "backup_manager", "scheduler", "discovery", "library"})
     assert "cli" in rooms
 
 
