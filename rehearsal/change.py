@@ -6,7 +6,7 @@ take as long as in a typical cluster, and the database is empty.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
@@ -33,9 +33,11 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
 from rehearsal.forecast import Forecast, Frame, Pod, forecast
-from rehearsal.operator import SETTINGS
-from rehearsal.rehearsal import Rehearsal
+from rehearsal.operator import SETTINGS, Operator
+from rehearsal.world import new_world
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
@@ -82,7 +84,7 @@ def rehearse(before: Sequence[Json], after: Sequence[Json], began: datetime) -> 
     """
     clusters = [each for each in (*before, *after) if each["kind"] in MODELS]
     nodes = list(_nodes(clusters))
-    with Rehearsal(nodes, Timings.real(), replace(SETTINGS, rechecks=False), began) as world:
+    with _Stage(nodes, began) as world:
         _prepare(world.admin, (*before, *after))
         for each in before:
             _put(world.admin, each)
@@ -105,6 +107,40 @@ def _namespace(tree: Json) -> str:
 
 
 # The world before the change
+
+
+class _Stage:
+    """A world and its operator. One seed is one run: nothing depends on threads."""
+
+    def __init__(self, nodes: Iterable[NodeSpec], began: datetime) -> None:
+        """`began`: the time of day at the beginning, by which certificates are valid or not."""
+        self.clock = FakeClock(began)
+        self.world = new_world(self.clock, SeededRandomness(1), Timings.real(), nodes)
+        self.admin: Client = self.world.client()
+        self._operator = Operator(self.world, self.clock, 1, settings=replace(SETTINGS, rechecks=False))
+
+    def __enter__(self) -> "_Stage":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.world.stop()
+
+    def run(self, is_over: Callable[[], bool], within: float, look: Callable[[], None] = lambda: None) -> bool:
+        """Let time pass until `is_over`; True if that happened within so many seconds.
+
+        `look` is called at every moment at which the operator has done its work.
+        """
+        end = self.clock.now() + within
+        while True:
+            self._operator.work()
+            look()
+            if is_over():
+                return True
+            if self.clock.now() >= end:
+                return False
+            due = self._operator.timers.next_due()
+            until = end if due is None else min(due, end)
+            self.world.advance(max(until - self.clock.now(), 0.0), self._operator.has_news)
 
 
 def _prepare(admin: Client, objects: Iterable[Json]) -> None:
@@ -177,7 +213,7 @@ def _required_labels(affinity: Json) -> dict[str, str]:
     return found
 
 
-def _bring_up(world: Rehearsal, clusters: Sequence[Json]) -> None:
+def _bring_up(world: _Stage, clusters: Sequence[Json]) -> None:
     films = [_Film(world, each, world.clock.now()) for each in clusters]
     watcher = _Watcher(world, films)
     if not world.run(watcher.is_over, _LONGEST, watcher.look) or not all(film.frames[-1].is_over for film in films):
@@ -192,7 +228,7 @@ def _bring_up(world: Rehearsal, clusters: Sequence[Json]) -> None:
 class _Film:
     """The frames of one cluster."""
 
-    def __init__(self, world: Rehearsal, cluster: Json, began: float) -> None:
+    def __init__(self, world: _Stage, cluster: Json, began: float) -> None:
         self.key = _key(cluster)
         self._world = world
         self._resource = APPLIED[cluster["kind"]]
@@ -244,7 +280,7 @@ def _pod(tree: Json, component: str) -> Pod:
 class _Watcher:
     """Decides when nothing more will happen: all is done, refused, or has stood still for long."""
 
-    def __init__(self, world: Rehearsal, films: Sequence[_Film]) -> None:
+    def __init__(self, world: _Stage, films: Sequence[_Film]) -> None:
         self._clock = world.clock
         self._films = films
         self._since = self._began = world.clock.now()

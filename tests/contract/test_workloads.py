@@ -390,6 +390,8 @@ def test_no_pod_is_created_while_its_claim_is_being_deleted(here: Namespaced) ->
     here.patch(STATEFUL_SETS, "db", {"replicas": 0})
     eventually(lambda: here.names(PODS) == [])
     here.delete(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
+    # by then the controller's cache shows the deletion
+    assert throughout(1, lambda: here.names(PODS) == [])
 
     here.patch(STATEFUL_SETS, "db", {"replicas": 1})
 
