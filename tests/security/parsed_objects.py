@@ -50,8 +50,8 @@ class Parser:
         return self._text(tree) if isinstance(tree, str) else tree
 
     def _entry(self, key: str, value: object) -> Any:  # noqa: PLR0911  (one line per language)
-        if key == "env" and isinstance(value, list):
-            # variables are in the order of their names, which may be the text
+        if key == "env" and isinstance(value, list) and all("name" in each for each in value):
+            # variables are in the order of their names, which may be the text; a record of a spec may lack names
             return {self._text(each["name"]): self.parsed(each) for each in value}
         if not isinstance(value, str):
             return self.parsed(value)
