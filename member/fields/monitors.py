@@ -14,6 +14,8 @@ _NOT_PERSISTENT = NoEffect("nothing is kept on volumes", "set persistent to true
 _NAMED_SECRET = NoEffect("the Secret has it", "change the Secret")
 _GIVEN_FILE = NoEffect("config.configMapRef replaces the configuration", "set it in the ConfigMap, or remove it")
 _FORMER_RETENTION = NoEffect("--storage.tsdb.retention.time goes before it", "set spec.prometheus.retentionTime")
+_OWN_NAMESPACE = NoEffect("pods mount ConfigMaps of their own namespace", "put the ConfigMap there")
+_OF_CLIENTS = NoEffect("only a client checks the name in a certificate")
 _OF_GENERATED_FILE = (
     *("externalLabels", "replicaExternalLabelName", "alertmanagerURL", "enableAlertRules"),
     "prometheus.remoteWrite",
@@ -56,7 +58,8 @@ def _of_prometheus(spec: Json) -> _Found:
 
 def _of_rules(spec: Json) -> _Found:
     if _table(_table(spec, "prometheus"), "config").get("ruleConfigRef"):
-        return {"enableAlertRules": NoEffect("config.ruleConfigRef names the rules")}
+        rules = NoEffect("config.ruleConfigRef names the rules")
+        return {"enableAlertRules": rules, "prometheus.config.ruleConfigRef.namespace": _OWN_NAMESPACE}
     if spec.get("alertmanagerURL"):
         return {"enableAlertRules": NoEffect("alertmanagerURL loads the rules as well")}
     return {}
@@ -66,6 +69,7 @@ def _of_thanos(spec: Json) -> _Found:
     own = _table(spec, "thanos")
     names = [each for each in ("objectStorageConfig", "tracingConfig") if own.get(f"{each}File")]
     found = {f"thanos.{name}": NoEffect(f"{name}File goes before it") for name in names}
+    found |= {f"thanos.grpcServerTlsConfig.{each}": _OF_CLIENTS for each in ("serverName", "insecureSkipVerify")}
     if "thanos" in spec:
         found["prometheus.disableCompaction"] = NoEffect("Prometheus compacts nothing beside Thanos")
     return found

@@ -151,6 +151,10 @@ class MutantWorld:
             return Verdict(seed, DEFECT, self._raised.stacks[0])
         return _verdict(seed, seen.get("status") or {})
 
+    def rest(self, seconds: float) -> None:
+        """Let time pass, in which pods of deleted objects end."""
+        self._run(seconds)
+
     def outcome_of(
         self, resource: Resource, spec: Json, kinds: Sequence[Resource], seconds: float, *, ends_within: float = 0.0
     ) -> tuple[list[Json], list[Json]] | str:
