@@ -124,8 +124,8 @@ def verdict(forecast: Forecast) -> str:
         return f"Gets stuck after {_span(forecast.seconds)}: {forecast.message}"
     if not forecast.steps:
         return "No pod restarts, starts or leaves."
-    meanwhile = "; ".join(map(_sentence, forecast.gaps)) or "all components serve meanwhile"
-    return f"{what} in about {_span(forecast.seconds)}; {meanwhile}."
+    meanwhile = list(map(_sentence, forecast.gaps)) or ["all components serve meanwhile"]
+    return "; ".join([f"{what} in about {_span(forecast.seconds)}", *(meanwhile if forecast.floors else [])]) + "."
 
 
 def _summary(steps: Sequence[Step]) -> str:
