@@ -283,7 +283,7 @@ class _Watcher:
     def __init__(self, world: _Stage, films: Sequence[_Film]) -> None:
         self._clock = world.clock
         self._films = films
-        self._since = self._began = world.clock.now()
+        self._since = world.clock.now()
 
     def look(self) -> None:
         """Look at all clusters."""

@@ -1,6 +1,6 @@
 """The sandbox as shipped: with the operator's CRDs, programs and scheduler extender."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from apis.crd import KINDS, definition
 from apis.images import parse
@@ -38,8 +38,12 @@ def new_world(
     randomness: Randomness,
     timings: Timings | None = None,
     nodes: Iterable[NodeSpec] | None = None,
+    pause: Callable[[float], None] | None = None,
 ) -> World:
-    """A sandbox that can run TidbClusters and Backups; not started yet. By default it is fast and has three nodes."""
+    """A sandbox that can run TidbClusters and Backups; not started yet. By default it is fast and has three nodes.
+
+    For `pause` see `World`.
+    """
     return World(
         clock,
         randomness,
@@ -48,5 +52,6 @@ def new_world(
         commands=COMMANDS,
         crds=[definition(kind) for kind in KINDS],
         nodes=nodes,
+        pause=pause,
         extenders={TIDB_SCHEDULER: make_extender},
     )

@@ -10,7 +10,6 @@ import yaml
 
 from apis.components import component_type
 from apis.consent import ALLOWED_FROM
-from apis.crd import KINDS, definition
 from apis.decoding import decode
 from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster
@@ -19,13 +18,11 @@ from member.context import FailoverSettings, Settings
 from member.labels import with_annotation
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
-from rehearsal.world import COMMANDS, PROGRAMS
+from rehearsal.world import new_world
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
 from sandbox.world import World
-from scheduler.app import COMPONENT as TIDB_SCHEDULER
-from scheduler.app import make_handler as make_extender
 from simulate.engine.components import managed_components
 
 NAMESPACE = "default"
@@ -391,14 +388,4 @@ def empty_world(
     nodes: Sequence[NodeSpec] | None = None,
 ) -> World:
     """Nodes, the CRDs, and the programs of pods. For `pause` and `nodes` see `World`."""
-    return World(
-        clock,
-        randomness,
-        programs=PROGRAMS,
-        commands=COMMANDS,
-        crds=[definition(kind) for kind in KINDS],
-        nodes=nodes,
-        pause=pause,
-        extenders={TIDB_SCHEDULER: make_extender},
-        timings=_TIMINGS,
-    )
+    return new_world(clock, randomness, _TIMINGS, nodes, pause)
