@@ -10,26 +10,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
 
 from apis.cluster import Cluster
+from apis.cluster_kinds import CLUSTER_MODELS
 from apis.decoding import decode
 from apis.defaulting import with_defaults
-from apis.dmcluster import DMCluster
 from apis.problem import InvalidField
-from apis.tidbcluster import TidbCluster
 from cli.failures import Failure
 from cli.manifests import Manifest
 from dataplane.certificates import CA, CERTIFICATE, KEY
 from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS
 from meta.certificate_needs import Need, all_hosts, needs
-
-_MODELS: Mapping[str, type[Cluster]] = {each.__name__: each for each in (TidbCluster, DMCluster)}
-"""The kinds of clusters, by name."""
 
 DAYS = 365
 _DAYS_OF_CA = 3650
@@ -84,7 +80,7 @@ def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) ->
     given = {(each.namespace, each.name) for each in documents if each.kind == "Secret"}
     authority: Authority | None = None
     for document in documents:
-        model = _MODELS.get(document.kind)
+        model = CLUSTER_MODELS.get(document.kind)
         if model is None or document.body["apiVersion"] != TIDB_CLUSTERS.api_version:
             continue
         try:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
+from apis.cluster_kinds import CLUSTER_MODELS
 from apis.components import component_type
 from cli import certs, manifests
 from cli.failures import Failure
@@ -25,7 +26,7 @@ from controller_manager.logs import configure_logs
 from kube.errors import ApiError
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
-from rehearsal.change import APPLIED, MODELS, ZONES, CannotRehearse, Rehearsed, rehearse
+from rehearsal.change import APPLIED, ZONES, CannotRehearse, Rehearsed, rehearse
 from rehearsal.forecast import Act, Floor, Forecast, Gap, Step
 
 GOES, DOES_NOT, FAILED = 0, 1, 2
@@ -91,8 +92,8 @@ def plan_of(before: Sequence[Manifest], after: Sequence[Manifest], clock: Clock)
 
     Certificates that the clusters need and the manifests lack are issued for the rehearsal. Raises Failure.
     """
-    if not any(each.kind in MODELS for each in after):
-        raise PlanFailed(f"--to has no cluster; name a file with one of {', '.join(MODELS)}")
+    if not any(each.kind in CLUSTER_MODELS for each in after):
+        raise PlanFailed(f"--to has no cluster; name a file with one of {', '.join(CLUSTER_MODELS)}")
     left_out = [f"{each.kind} {each.namespace}/{each.name}" for each in after if each.kind not in APPLIED]
     with tempfile.TemporaryDirectory(prefix="tidb-plan-") as place:
         missing = list(certs.secrets([*before, *after], Path(place)))

@@ -13,12 +13,10 @@ from itertools import count
 from typing import Any
 
 from apis.accessor import COMPONENT_LABEL, workloads
-from apis.cluster import Cluster
+from apis.cluster_kinds import CLUSTER_MODELS
 from apis.decoding import decode
 from apis.defaulting import with_defaults
-from apis.dmcluster import DMCluster
 from apis.ordinals import desired_replicas
-from apis.tidbcluster import TidbCluster
 from kube.client import Client
 from kube.errors import AlreadyExists
 from kube.objects import Json, condition_of
@@ -41,9 +39,6 @@ from rehearsal.world import new_world
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
-
-MODELS: Mapping[str, type[Cluster]] = {each.__name__: each for each in (TidbCluster, DMCluster)}
-"""The kinds of clusters, by name."""
 
 APPLIED: Mapping[str, Resource] = {
     "TidbCluster": TIDB_CLUSTERS,
@@ -82,15 +77,15 @@ def rehearse(before: Sequence[Json], after: Sequence[Json], began: datetime) -> 
     Objects that only `before` has stay as they are. `began` is the time of day at the beginning. Raises CannotRehearse,
     InvalidField for a cluster that cannot be decoded, and ApiError for an object that the API server rejects.
     """
-    clusters = [each for each in (*before, *after) if each["kind"] in MODELS]
+    clusters = [each for each in (*before, *after) if each["kind"] in CLUSTER_MODELS]
     nodes = list(_nodes(clusters))
     with _Stage(nodes, began) as world:
         _prepare(world.admin, (*before, *after))
         for each in before:
             _put(world.admin, each)
-        _bring_up(world, [each for each in before if each["kind"] in MODELS])
+        _bring_up(world, [each for each in before if each["kind"] in CLUSTER_MODELS])
         changed = world.clock.now()
-        films = {_key(each): _Film(world, each, changed) for each in after if each["kind"] in MODELS}
+        films = {_key(each): _Film(world, each, changed) for each in after if each["kind"] in CLUSTER_MODELS}
         for each in after:
             _put(world.admin, each)
         watcher = _Watcher(world, list(films.values()))
@@ -138,9 +133,7 @@ class _Stage:
                 return True
             if self.clock.now() >= end:
                 return False
-            due = self._operator.timers.next_due()
-            until = end if due is None else min(due, end)
-            self.world.advance(max(until - self.clock.now(), 0.0), self._operator.has_news)
+            self._operator.let_pass(end)
 
 
 def _prepare(admin: Client, objects: Iterable[Json]) -> None:
@@ -189,7 +182,7 @@ def _nodes(clusters: Iterable[Json]) -> Iterator[NodeSpec]:
     """Machines in three zones for each node selector, as many as the largest component has pods."""
     groups: dict[tuple[tuple[str, str], ...], int] = {(): ZONES}
     for tree in clusters:
-        tc = with_defaults(decode(tree, MODELS[tree["kind"]]))
+        tc = with_defaults(decode(tree, CLUSTER_MODELS[tree["kind"]]))
         for each in workloads(tc):
             labels = tuple(sorted((each.node_selector | _required_labels(each.affinity or {})).items()))
             groups[labels] = max(groups.get(labels, ZONES), desired_replicas(tc, each.name))

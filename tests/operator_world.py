@@ -98,7 +98,7 @@ class OperatorWorld:
                 return
             if self.clock.now() >= end:
                 raise NeverSettles(f"the condition did not hold within {within} s; {self.progressing}")
-            self._advance(end)
+            self.operator.let_pass(end)
 
     def run(self, seconds: float) -> None:
         """Run world and operator for some time."""
@@ -108,11 +108,6 @@ class OperatorWorld:
     def run_until_ready(self, name: str = "basic", within: float = 60.0) -> None:
         """Run them until the cluster is Ready and no work is left."""
         self.run_until(lambda: self.is_ready(name) and self.reason(name) == "Done", within)
-
-    def _advance(self, end: float) -> None:
-        due = self.operator.timers.next_due()
-        until = end if due is None else min(due, end)
-        self.world.advance(max(until - self.clock.now(), 0.0), self.operator.has_news)
 
     # Actions of users
 

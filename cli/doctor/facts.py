@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from apis.cluster import Cluster
-from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names, component_type, component_types
+from apis.cluster_kinds import CLUSTER_MODELS
+from apis.components import TIDB_CLUSTER, component_names, component_type, component_types
 from apis.decoding import InvalidField, decode
 from apis.defaulting import with_defaults
-from apis.dmcluster import DMCluster
-from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
 from apis.validation import validate
 from cli.tidb.ages import length
@@ -21,9 +20,6 @@ from member.memory.certificate_book import Finding as CertificateFinding
 from member.observed.pod import Pod
 from member.observed.troubles import Event
 from ports.structs import convert
-
-MODELS: Mapping[str, type[TidbCluster | DMCluster]] = {TIDB_CLUSTER: TidbCluster, DM_CLUSTER: DMCluster}
-"""The kinds of clusters."""
 
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
@@ -89,7 +85,8 @@ class Facts:
     def model(self) -> Cluster | InvalidField:
         """The cluster as the operator reads it, without its status, or why it can't be read."""
         try:
-            return decode({key: value for key, value in self.cluster.items() if key != "status"}, MODELS[self.kind])
+            without_status = {key: value for key, value in self.cluster.items() if key != "status"}
+            return decode(without_status, CLUSTER_MODELS[self.kind])
         except InvalidField as error:
             return error
 
@@ -155,7 +152,7 @@ class Facts:
     def _own(self, resource: Resource) -> Sequence[Json]:
         meta = self.cluster.get("metadata") or {}
         instance = (meta.get("labels") or {}).get(labels.INSTANCE) or meta.get("name")
-        carried = {labels.NAME: MODELS[self.kind].LABELLED_NAME, labels.INSTANCE: instance}
+        carried = {labels.NAME: CLUSTER_MODELS[self.kind].LABELLED_NAME, labels.INSTANCE: instance}
         return [each for each in self.all(resource) if carried.items() <= labels_of(each).items()]
 
 
@@ -188,7 +185,7 @@ def pod_model(pod: Json) -> Pod:
 def component_of(tree: Json) -> str:
     """The component of an object by its name in the table, else its label."""
     label = labels_of(tree).get(labels.COMPONENT, "")
-    rows = (each for kind in MODELS for each in component_types(kind))
+    rows = (each for kind in CLUSTER_MODELS for each in component_types(kind))
     return next((each.name for each in rows if each.component_label == label), label)
 
 

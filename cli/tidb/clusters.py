@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from apis.cluster import Cluster
+from apis.cluster_kinds import CLUSTER_MODELS
 from apis.decoding import decode
 from apis.defaulting import with_defaults
-from apis.dmcluster import DMCluster
 from apis.problem import InvalidField
-from apis.tidbcluster import TidbCluster
 from cli.failures import Failure
 from kube.client import Client
 from kube.errors import NotFound
@@ -18,8 +17,7 @@ from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
 SHORT: Mapping[str, Resource] = {"tc": TIDB_CLUSTERS, "dc": DM_CLUSTERS}
 """The prefixes of cluster names, as in `tc/basic`."""
 
-_MODELS: Mapping[Resource, type[Cluster]] = {TIDB_CLUSTERS: TidbCluster, DM_CLUSTERS: DMCluster}
-KINDS = tuple(_MODELS)
+KINDS = (TIDB_CLUSTERS, DM_CLUSTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def find_cluster(client: Client, namespace: str, text: str) -> Found:
 def read_cluster(resource: Resource, found: Object) -> Found:
     """Decode an object. Raises Failure."""
     try:
-        return Found(resource, found, with_defaults(decode(found.decode(), _MODELS[resource])))
+        return Found(resource, found, with_defaults(decode(found.decode(), CLUSTER_MODELS[resource.kind])))
     except InvalidField as error:
         raise Failure(f"{resource.kind} {found.key} cannot be read: {error}") from None
 

@@ -29,7 +29,7 @@ from sandbox.world import World
 from simulate.engine.logs import silence
 from simulate.engine.worlds import CLUSTERS
 from simulate.families.draws import pick
-from simulate.manifests.newcomers import DEFECT, Raised, Verdict, advance
+from simulate.manifests.newcomers import DEFECT, Raised, Verdict
 from simulate.manifests.rich_specs import KINDS, rich_spec
 
 _NAMESPACE = "default"
@@ -209,7 +209,7 @@ class MutantWorld:
             self._operator.work()
             if self._clock.now() >= end:
                 return
-            advance(self._world, self._operator, end - self._clock.now())
+            self._operator.let_pass(end)
 
 
 def _where(kind: Resource) -> str:

@@ -115,9 +115,7 @@ def run(world: OperatorWorld, seconds: float) -> None:
     while world.clock.now() < end:
         world.world.settle()
         if not world.operator.step():
-            due = world.operator.timers.next_due()
-            until = end if due is None else min(due, end)
-            world.world.advance(max(until - world.clock.now(), 0.0), world.operator.has_news)
+            world.operator.let_pass(end)
 
 
 def acts(world: OperatorWorld, scenario: Scenario) -> list[str]:

@@ -14,11 +14,11 @@ import msgspec
 
 import kube.resources
 from apis.cluster import Cluster
+from apis.cluster_kinds import CLUSTER_MODELS
 from apis.components import component_types
 from apis.dashboards import TidbDashboard
 from apis.decoding import decode
 from apis.defaulting import with_defaults
-from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.tidbcluster import TidbCluster
@@ -55,7 +55,6 @@ from tests.sandbox.clusters import get
 from tests.sandbox.scripts import script
 
 _KINDS = {each.kind: each for each in vars(kube.resources).values() if isinstance(each, Resource)}
-_MODELS: dict[str, type[Cluster]] = {"TidbCluster": TidbCluster, "DMCluster": DMCluster}
 _OWNERS = ("TidbCluster", "DMCluster", "BackupSchedule")
 """The kinds that own objects of other pingcap.com kinds."""
 _WORKLOADS = ("StatefulSet", "Deployment")
@@ -99,7 +98,9 @@ class LeftObjects:
     ) -> None:
         """`items` are the objects of a recording, `pvs` its volumes; `settle` lets pods come up until all are Ready."""
         self.items = [_in_this_domain(each) for each in items]
-        self.clusters = [with_defaults(msgspec.convert(item, _MODELS[item["kind"]])) for item in self._clusters()]
+        self.clusters: list[Cluster] = [
+            with_defaults(msgspec.convert(item, CLUSTER_MODELS[item["kind"]])) for item in self._clusters()
+        ]
         self._admin, self._plane = admin, data_plane
         built = [made for tc in self.clusters for made in desired_objects(tc, DISCOVERY_IMAGE)]
         self._ours = {identity(made): made for made in (*built, *_monitoring(self.items))}
@@ -150,7 +151,7 @@ class LeftObjects:
         return self.live(item["kind"], item["metadata"]["name"], item["metadata"]["namespace"])
 
     def _clusters(self) -> list[Json]:
-        return [item for item in self.items if item["kind"] in _MODELS]
+        return [item for item in self.items if item["kind"] in CLUSTER_MODELS]
 
     def _put(self) -> None:
         for namespace in sorted({item["metadata"]["namespace"] for item in self.items}):
@@ -187,7 +188,7 @@ class LeftObjects:
             noted = self._with_new_uids(body)["metadata"]["annotations"]
             self._admin.patch(resource, meta["name"], meta["namespace"], {"metadata": {"annotations": noted}})
         # a cluster's status comes last: with a known id, PD does not bootstrap
-        has_status = item["kind"] == "Job" or (item["apiVersion"] == _CUSTOM and item["kind"] not in _MODELS)
+        has_status = item["kind"] == "Job" or (item["apiVersion"] == _CUSTOM and item["kind"] not in CLUSTER_MODELS)
         if has_status and item.get("status"):
             self._write_status(item, item["status"])
 

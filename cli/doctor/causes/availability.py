@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 from apis.cluster import OBSERVED
+from apis.cluster_kinds import CLUSTER_MODELS
 from apis.components import DM_CLUSTER, component_names, component_type, component_types
 from apis.dmcluster import DMClusterStatus
 from apis.tidbcluster import TidbClusterStatus
-from cli.doctor.facts import MODELS, Facts, name_of, pod_model
+from cli.doctor.facts import Facts, name_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
 from cli.reasons.registry import REASONS
 from controllers.conditions import READY
@@ -51,7 +52,7 @@ def _says_synced(component: str) -> bool:
 
 def _outages() -> Iterator[str]:
     """The reasons for which a cluster, or a component of it, is out of service."""
-    for row in (each for kind in MODELS for each in component_types(kind)):
+    for row in (each for kind in CLUSTER_MODELS for each in component_types(kind)):
         if row.outage:
             yield from filter(None, (row.outage.reason, row.outage.leaderless, row.outage.unreachable))
     yield from (NO_SUCH_CLUSTER, NO_PD, BAD_TLS)

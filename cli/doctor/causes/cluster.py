@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from apis.cluster_kinds import CLUSTER_MODELS
 from apis.decoding import InvalidField
 from apis.defaulting import with_defaults
 from apis.problem import Problem, shown
 from apis.unknown_fields import unknown_fields
 from apis.validation import validate
-from cli.doctor.facts import MODELS, Facts
+from cli.doctor.facts import Facts
 from cli.doctor.finding import Cause, Severity, Sign
 from cli.reasons.registry import REASONS
 from controllers.conditions import INVALID, PROGRESSING, READY
@@ -80,7 +81,7 @@ def _paused(facts: Facts) -> Iterator[Sign]:
 
 
 def _unknown(facts: Facts) -> Iterator[Sign]:
-    for each in unknown_fields({"spec": facts.spec}, MODELS[facts.kind]):
+    for each in unknown_fields({"spec": facts.spec}, CLUSTER_MODELS[facts.kind]):
         yield Sign(facts.title, str(each), each.path)
 
 
