@@ -9,13 +9,16 @@ from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
 
-from controllers.controller import Controller, Sync
+from controllers.controller import Controller, Result, Sync
+from controllers.errors import IgnoreError, RequeueError
 from controllers.runtime import Runtime, new_runtime
 from controllers.stages import OnDefect
 from controllers.wiring import tidb_controllers
 from dataplane.clients import DataPlane
+from dataplane.errors import DataPlaneError
 from dataplane.tls import TlsMaterial, client_context
 from kube.client import Client
+from kube.errors import ApiError
 from kube.events import EventRecorder
 from kube.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -31,10 +34,10 @@ from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
 from member.context import Settings
 from ports.clock import FakeClock
-from ports.fencing import OpenFence
+from ports.fencing import LeaseExpired, OpenFence
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
-from ports.transport import ByteStream, Request, Response, Transport
+from ports.transport import ByteStream, Request, Response, Transport, TransportError
 from rehearsal.caches import Cache, Caches
 from rehearsal.rights import AuthorizedTransport
 from sandbox.actor_system import NeverSettles
@@ -58,6 +61,9 @@ SETTINGS = Settings(discovery_image="tidb-operator-py:test", rechecks=True)
 CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
 
 _SYNCS_AT_ONCE = 100
+
+_EXPECTED = (RequeueError, IgnoreError, ApiError, TransportError, DataPlaneError, LeaseExpired)
+"""The exceptions that a sync may raise."""
 
 Wrap = Callable[[Transport], Transport]
 """Inserts a layer between the operator and the outside."""
@@ -106,6 +112,19 @@ def _as_it_is(sync: Sync) -> Sync:
     return sync
 
 
+def _reporting(sync: Sync, on_defect: OnDefect) -> Sync:
+    def reporting(key: str) -> Result | None:
+        try:
+            return sync(key)
+        except _EXPECTED:
+            raise
+        except Exception as error:
+            on_defect(key, error)
+            raise
+
+    return reporting
+
+
 def _directly(transport: Transport) -> Transport:
     return transport
 
@@ -133,8 +152,9 @@ class Operator:
         """`watched` wraps every sync; `at` is the initial version of the caches, None for the newest.
 
         `wait` lets time pass for a waiting caller; by default the world continues meanwhile. `ahead` is the error of
-        the machine's time of day. `permitted` are the cluster-scoped resources that it may read. For `on_defect` see
-        `Runtime`. `build` creates other controllers than the operator's.
+        the machine's time of day. `permitted` are the cluster-scoped resources that it may read. `on_defect` is called
+        with each unexpected exception, and with the stage or the key whose sync raised it. `build` creates other
+        controllers than the operator's.
         """
         self._world = world
         self.clock = WaitingClock(clock, wait or world.advance, ahead)
@@ -161,7 +181,7 @@ class Operator:
         )
         self.controllers = build(runtime) if build else self._of_tidb(runtime, settings, permitted)
         for controller in self.controllers:
-            controller.sync = watched(controller.sync)
+            controller.sync = _reporting(watched(controller.sync), on_defect)
         self.sync = self.controllers[0].sync
         self.caches = informers.caches()
         self.secrets = secret_metadata.informer_for(SECRETS)

@@ -77,11 +77,18 @@ class OperatorWorld:
         )
         self.admin = self.world.client()
         self._settings = settings
-        self.operator = Operator(self.world, self.clock, seed, settings=settings, permitted=permitted)
+        self.defects: list[str] = []
+        """The unexpected exceptions of stages and syncs."""
+        self.operator = Operator(
+            self.world, self.clock, seed, settings=settings, permitted=permitted, on_defect=self._on_defect
+        )
+
+    def _on_defect(self, where: str, error: Exception) -> None:
+        self.defects.append(f"{where} raised {type(error).__name__}: {error}")
 
     def restart(self) -> None:
         """Replace the process of the operator by a new one, which remembers nothing."""
-        self.operator = Operator(self.world, self.clock, 2, settings=self._settings)
+        self.operator = Operator(self.world, self.clock, 2, settings=self._settings, on_defect=self._on_defect)
 
     def stop(self) -> None:
         """End the world."""

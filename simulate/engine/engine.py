@@ -19,14 +19,10 @@ from typing import Protocol
 import msgspec
 
 from controllers.controller import Result, Sync
-from controllers.errors import IgnoreError, RequeueError
-from dataplane.errors import DataPlaneError
-from kube.errors import ApiError
 from kube.objects import Json, Object, condition_of
 from kube.resources import NAMESPACES, SECRETS, TIDB_CLUSTERS
 from member.context import Settings
 from ports.clock import FakeClock
-from ports.fencing import LeaseExpired
 from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
 from rehearsal.operator import SETTINGS, Operator
@@ -50,9 +46,6 @@ _PASSES = 300
 
 _TURNS = 30 * _PASSES
 """The same if a pass is many turns."""
-
-_EXPECTED = (RequeueError, IgnoreError, ApiError, TransportError, DataPlaneError, LeaseExpired)
-"""The exceptions that a sync may raise."""
 
 
 class Judge(Protocol):
@@ -401,12 +394,12 @@ class Engine:
         if name not in self.operators:
             self.start_operator(name)
 
-    def _on_defect(self, stage: str, error: Exception) -> None:
-        """Record an unexpected exception of a stage; the sync continues (O7)."""
-        self.judge.report("O7", f"stage {stage} raised {type(error).__name__}: {error}")
+    def _on_defect(self, where: str, error: Exception) -> None:
+        """Report an unexpected exception of a stage or of the sync of a key (O7)."""
+        self.judge.report("O7", f"{where} raised {type(error).__name__}: {error}")
 
     def _watched(self, name: str, sync: Sync) -> Sync:
-        """A sync whose start is recorded, and whose unexpected exceptions are reported to the judge (O7)."""
+        """A sync whose start is recorded."""
 
         def watched(key: str) -> Result | None:
             of = cluster_of(key)
@@ -419,11 +412,6 @@ class Engine:
                 result = sync(key)
                 failed = False
                 return result
-            except _EXPECTED:
-                raise
-            except Exception as error:
-                self.judge.report("O7", f"sync of {key} raised {type(error).__name__}: {error}")
-                raise
             finally:
                 _CURRENT.reset(token)
                 if record.calls:

@@ -54,6 +54,7 @@ def test_a_step_outlasts_silences_and_is_taken_when_they_end(row: Row) -> None:
         end()
         run(world, _AGAIN)
         assert acts(world, scenario), world.progressing
+        assert [] == world.defects
     finally:
         world.stop()
 
@@ -66,5 +67,6 @@ def test_a_silence_x_a_destructive_step(row: Row, column: Column) -> None:
         begin(world, scenario, column)
         run(world, _SLOWLY if column is Column.SLOW else _WATCHED)
         assert (row.cell(column) not in (WAITS, NEVER)) == bool(acts(world, scenario)), world.progressing
+        assert [] == world.defects
     finally:
         world.stop()

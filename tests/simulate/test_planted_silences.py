@@ -8,6 +8,7 @@ import dataplane.timeouts
 import member.lifecycle.roll
 import member.lifecycle.roll_view
 import member.pd.rolling
+import member.pd.scaling
 import meta.volumes
 from controllers.job_owners.job_owner import JobOwner
 from controllers.simple_kind import Reconcile
@@ -17,8 +18,10 @@ from member.context import ClusterContext, ReconcileContext
 from member.evidence import Spared, Stopped, spared
 from member.observed.activity import Activity
 from member.pd.component import PD
+from tests.silence import test_cells
 from tests.silence.columns import Column
 from tests.silence.scenarios import SCENARIOS, acts, begin, made, run
+from tests.silence.table import ROWS
 from tests.simulate.planting import nothing, plant_workload
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
@@ -87,6 +90,16 @@ def test_owner_of_jobs_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatc
 def test_owner_of_objects_without_data_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reconcile, "is_confirmed", lambda _: True)
     assert _taken("without-data", Column.CACHE)
+
+
+def test_decision_that_raises_instead_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(member.pd.scaling, "voters", broken)
+    row = next(row for row in ROWS if row.scenario == "pd-scale-in")
+    with pytest.raises(AssertionError, match="RuntimeError: planted"):
+        test_cells.test_a_silence_x_a_destructive_step(row, Column.HALF)
 
 
 async def _spared(_: ReconcileContext, pod: str) -> Spared:
