@@ -456,8 +456,8 @@ class Kubelet:
 
     def _warn(self, pod: Json, run: PodRun, reason: str, message: str) -> None:
         if message not in run.reported:
-            run.reported.add(message)
             self._cluster.event(pod, "Warning", reason, message)
+            run.reported.add(message)
 
 
 def _running(run: PodRun) -> list[Running]:

@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 
 from cli.doctor.diagnosis import diagnose
+from cli.doctor.facts import Facts
 from cli.doctor.finding import Finding
 from cli.doctor.reading import read
 from kube.client import Client
 from kube.objects import Json
-from kube.resources import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS, Resource
+from kube.resources import EVENTS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS, Resource
 from tests.cli.doctor.looking import reasons, shows
 from tests.cli.doctor.planting import IN_BOTH, Plant, cluster
 from tests.e2e import operators
@@ -142,12 +143,19 @@ def _volume_of(client: Client, namespace: str) -> str:
 def _await(real: Place, namespace: str, name: str, plant: Plant) -> Sequence[Finding]:
     """The findings once the cause is among them. Raises AssertionError if it never is."""
     seen: list[Finding] = []
+    last: list[Facts] = []
 
     def is_found() -> bool:
-        (facts,) = read(real.client, namespace, [name], CLOCK.wall() + _LATER)
+        last[:] = read(real.client, namespace, [name], CLOCK.wall() + _LATER)
+        (facts,) = last
         assert {} == facts.unread
         seen[:] = diagnose(facts)
         return plant.reason in reasons(seen)
 
-    eventually(is_found, _PATIENCE, lambda: seen)
+    def what_was_seen() -> str:
+        (facts,) = last
+        objects = [facts.status, *(each.get("status") for each in (*facts.stateful_sets, *facts.pods))]
+        return f"{plant.reason} of {name} is missing from {seen}; statuses {objects}; events {facts.all(EVENTS)}"
+
+    eventually(is_found, _PATIENCE, what_was_seen)
     return seen

@@ -310,6 +310,20 @@ def test_a_pod_reports_that_it_waits_for_its_config_map(clock: FakeClock) -> Non
     world.stop()
 
 
+def test_the_kubelet_repeats_a_warning_that_the_api_server_refused(clock: FakeClock) -> None:
+    world = new_world(clock)
+    allow = world.faults.creation_refused("events")
+    create(world.client(), "pd", 1)
+    world.client().delete(CONFIG_MAPS, "basic-pd", NAMESPACE)
+    world.advance(10.0)
+    allow()
+    world.run_until_settled()
+
+    reasons = [each.decode()["reason"] for each in world.client().list_page(EVENTS, NAMESPACE).items]
+    assert 1 == reasons.count("FailedMount")
+    world.stop()
+
+
 def test_pd_asks_until_discovery_answers(clock: FakeClock) -> None:
     world = new_world(clock)
     create(world.client(), "pd", 1)
