@@ -8,7 +8,8 @@ from operator import attrgetter
 import msgspec
 
 from kube.objects import Json
-from kube.resources import DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
+from kube.resources import DM_CLUSTERS, EVENTS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
+from member.lifecycle.roll_events import FINISHED, RESTARTING
 from rehearsal.operator import RESYNC
 from rehearsal.operator import SETTINGS as DEFAULTS
 from sandbox.actor_system import NeverSettles
@@ -19,7 +20,7 @@ from simulate.engine.other_kinds import OTHER_KINDS, unfinished
 from simulate.engine.plan import DELETED, Plan
 from simulate.engine.state import State
 from simulate.engine.trace import Show
-from simulate.engine.worlds import CLUSTERS, KEY, NODES, SETTINGS, consenting, neighbour
+from simulate.engine.worlds import CLUSTERS, KEY, NAMESPACE, NODES, SETTINGS, consenting, neighbour
 from simulate.invariants.facts import status_of
 from simulate.invariants.losses import lacking
 from simulate.invariants.reporting import unserved
@@ -187,12 +188,22 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> Recorded | None
         judge.report("O10", f"not at rest after {plan.silent_after} s: {engine.condition('Progressing')}")
     for what in unfinished(judge.state.all, plan.ends_beside):
         judge.report("O10", what)
-    written = len(engine.calls)
+    written, rolls = len(engine.calls), _rolls(engine)
     engine.run(plan.budget - plan.silent_after)
     for each in engine.calls[written:]:
         if each.target.resource not in _OURS:
             judge.report("O3", f"{each} though the spec means what it meant (stage {each.stage or '-'})")
+    for message in _rolls(engine) - rolls:
+        judge.report("O3", f"event {message!r} though the spec means what it meant")
     return None
+
+
+def _rolls(engine: Engine) -> Counter[str]:
+    """The messages of the events about rolls, with their counts."""
+    events = (each.decode() for each in engine.admin.list_page(EVENTS, NAMESPACE).items)
+    return Counter(
+        {each["message"]: each.get("count", 1) for each in events if each["reason"] in (RESTARTING, FINISHED)}
+    )
 
 
 def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:

@@ -41,24 +41,37 @@ _DERIVED: Mapping[str, str] = {
 }
 """Fields whose default is the value of another field beside them."""
 
+_PULLED: Mapping[str, str] = {"imagePullPolicy": "image", "pullPolicy": "reference"}
+"""Fields whose default depends on the tag of the image in another field beside them."""
+
+_OF_VOLUMES: Mapping[str, Json] = {
+    "diskURI": {"cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": False},
+    "gateway": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
+    "iqn": {"iscsiInterface": "default"},
+    "monitors": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
+}
+"""Defaults in the source of a volume, by a field that only this type has. CephFS has the default user of RBD."""
+
 
 _OF_PODS = ("restartPolicy", "terminationGracePeriodSeconds")
 """Fields with a default in pods only; in a container or a probe their absence means something else."""
 
-_USERS_KEYS = ("annotations", "labels", "matchLabels", "nodeSelector")
+_USERS_KEYS = ("annotations", "labels", "matchLabels", "nodeSelector", "options", "volumeAttributes")
 """Maps whose keys the user chooses; they are not fields."""
 
 
-_WITH_DEFAULTS = frozenset({"imagePullPolicy", *_DERIVED, *_CONSTANT})
+_WITH_DEFAULTS = frozenset({*_PULLED, *_DERIVED, *_CONSTANT, *(key for each in _OF_VOLUMES.values() for key in each)})
 """All fields with a known default."""
 
 
 def is_default(key: str, value: Any, beside: Json) -> bool:
     """True if this value is the default of the field; `beside` is the tree that holds it."""
-    if key == "imagePullPolicy":
-        return bool(value == _pull_policy(str(beside.get("image") or "")))
+    if key in _PULLED:
+        return bool(value == _pull_policy(str(beside.get(_PULLED[key]) or "")))
     if key in _DERIVED:
         return bool(value == beside.get(_DERIVED[key]))
+    if any(mark in beside and key in defaults for mark, defaults in _OF_VOLUMES.items()):
+        return any(mark in beside and value == defaults.get(key) for mark, defaults in _OF_VOLUMES.items())
     return key in _CONSTANT and bool(value == _CONSTANT[key])
 
 

@@ -5,11 +5,18 @@ as no value.
 """
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from kube.objects import Json
 
 _DEFAULT_MODE = 420
+_OF_SOURCES: Mapping[str, Json] = {
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": False},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
+    "scaleIO": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
+}
+"""Fields that types of volumes have beside their required ones."""
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
@@ -151,6 +158,11 @@ def _volume(volume: Json) -> None:
             _fill(volume[source], defaultMode=_DEFAULT_MODE)
     if volume.get("hostPath") is not None:
         _fill(volume["hostPath"], type="")
+    if (image := volume.get("image")) is not None:
+        _fill_zero(image, pullPolicy=_pull_policy(image.get("reference") or ""))
+    for source, defaults in _OF_SOURCES.items():
+        if volume.get(source) is not None:
+            _fill_zero(volume[source], **defaults)
     _downward_items(volume.get("downwardAPI"))
     for source in (volume.get("projected") or {}).get("sources") or ():
         _downward_items(source.get("downwardAPI"))

@@ -9,8 +9,11 @@ from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
 
+import msgspec
+
 from apis import toml
 from kube.objects import Json
+from sandbox.apiserver.defaults import pod_spec
 from simulate.engine.components import profile
 from simulate.engine.plan import InvalidPlan, Plan
 from simulate.engine.trees import merged
@@ -42,6 +45,49 @@ def _container(variables: list[Json], requests: Mapping[str, str]) -> list[Json]
     return [{"name": "beside", "image": "busybox:1", "env": variables, "resources": {"requests": requests}}]
 
 
+_NAME: Json = {"fieldRef": {"fieldPath": "metadata.name"}}
+_TRUE: Json = {"exec": {"command": ["true"]}}
+_DEFAULTED: Json = {
+    "image": "busybox",
+    "env": [{"name": "NAME", "valueFrom": _NAME}],
+    "ports": [{"containerPort": 9999}],
+    "resources": {"limits": {"cpu": "1"}},
+}
+_IN_POD: Json = {
+    "initContainers": [{"name": "first", **_DEFAULTED}],
+    "containers": [{"name": "beside", "livenessProbe": _TRUE, "startupProbe": _TRUE, **_DEFAULTED}],
+    "volumes": [
+        {"name": "empty"},
+        {"name": "host", "hostPath": {"path": "/data"}},
+        {"name": "name", "downwardAPI": {"items": [{"path": "name", **_NAME}]}},
+        {"name": "texts", "configMap": {"name": "texts", "optional": True}},
+        {"name": "keys", "secret": {"secretName": "keys", "optional": True}},
+        {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+    ],
+}
+"""A user's additions to a pod in which the API server sets defaults."""
+
+
+_BY_API_SERVER = ("dnsPolicy", "schedulerName", "terminationGracePeriodSeconds")
+"""Fields of a component that are fields of its pods."""
+
+
+def _with_defaults() -> Json:
+    """The additions as the API server stores them, with its other defaults for a component's pods."""
+    pod = msgspec.json.decode(msgspec.json.encode(_IN_POD))
+    pod_spec(pod)
+    settings = {key: pod[key] for key in _BY_API_SERVER}
+    return _additions(pod) | settings | {"hostNetwork": False, "imagePullPolicy": "IfNotPresent"}
+
+
+def _additions(pod: Json) -> Json:
+    return {
+        "initContainers": pod["initContainers"],
+        "additionalContainers": pod["containers"],
+        "additionalVolumes": pod["volumes"],
+    }
+
+
 Spellings = tuple[Json, Json]
 """The first and the second value that are merged into a component's section."""
 
@@ -50,6 +96,7 @@ _BY_FIELD: Mapping[str, Spellings] = {
         {"additionalContainers": _container(_VARIABLES, _PLAIN)},
         {"additionalContainers": _container(_VARIABLES[::-1], _OTHERWISE)},
     ),
+    "additionalContainers (defaults)": (_additions(_IN_POD), _with_defaults()),
     "additionalVolumeMounts": (
         {"additionalVolumes": _VOLUMES, "additionalVolumeMounts": _MOUNTS},
         {"additionalVolumes": _VOLUMES, "additionalVolumeMounts": _MOUNTS[::-1]},

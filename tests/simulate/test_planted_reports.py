@@ -5,12 +5,19 @@ from typing import Any
 import pytest
 
 import controllers.tidbcluster.conditions
+import member.apply.last_applied
 import member.failover.steps
+import member.lifecycle.component_sync
+import member.lifecycle.wanted_state
 import member.tidb.status
+from kube.field_change import FieldChange, first_difference
+from kube.objects import Json
+from kube.semantic import semantically_equal
+from member.apply.last_applied import read_record
 from member.observed.status import observe_pods
 from simulate.engine.plan import Edit, Plan, World
 from simulate.families.generate import generated
-from tests.simulate.planting import rules
+from tests.simulate.planting import broken, rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
@@ -52,3 +59,21 @@ def test_reports_stale_counts_in_the_status(monkeypatch: pytest.MonkeyPatch) -> 
 
     found = rules(_plan("pod_unready"), lambda: monkeypatch.setattr(member.tidb.status, "observe_pods", frozen))
     assert "I36-seen" in found
+
+
+@pytest.mark.rule("O3")
+def test_reports_a_roll_whose_only_change_is_a_default_of_the_api_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def literal(live: Json, desired: Json) -> FieldChange | None:
+        record = read_record(live)
+        assert record is not None
+        return first_difference(record.spec["template"], desired["spec"]["template"], "template", semantically_equal)
+
+    def plant() -> None:
+        for module in (member.apply.last_applied, member.lifecycle.component_sync, member.lifecycle.wanted_state):
+            monkeypatch.setattr(module, "template_change", literal)
+        monkeypatch.setattr(member.lifecycle.wanted_state, "own_change", lambda *_, **__: None)
+
+    plan = generated("same/pd.additionalContainers (defaults)")
+    assert set() == rules(plan, lambda: None)
+    found = [violation.what for violation in broken(plan, plant).violations if violation.rule == "O3"]
+    assert any("event 'all 3 pods of pd are up to date" in what for what in found), found
