@@ -26,8 +26,9 @@ from controller_manager.logs import configure_logs
 from kube.errors import ApiError
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
-from rehearsal.change import APPLIED, ZONES, CannotRehearse, Rehearsed, rehearse
+from rehearsal.change import APPLIED, ZONES, Rehearsed, rehearse
 from rehearsal.forecast import Act, Floor, Forecast, Gap, Step
+from rehearsal.stage import CannotRehearse
 
 GOES, DOES_NOT, FAILED = 0, 1, 2
 """The exit codes: the change goes through while the clusters serve, or not; or the rehearsal is impossible."""

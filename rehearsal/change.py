@@ -6,7 +6,7 @@ take as long as in a typical cluster, and the database is empty.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
@@ -31,11 +31,10 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
-from ports.clock import FakeClock
-from ports.randomness import SeededRandomness
 from rehearsal.forecast import Forecast, Frame, Pod, forecast
-from rehearsal.operator import SETTINGS, Operator
-from rehearsal.world import new_world
+from rehearsal.operator import SETTINGS
+from rehearsal.stage import CannotRehearse, Stage
+from rehearsal.twin import Twin
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
@@ -59,10 +58,6 @@ _REFUSED = 60.0
 """The seconds for which a refusal must last."""
 
 
-class CannotRehearse(Exception):
-    """Raised if the clusters do not become Ready before the change; the message says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
     """The forecasts of a change by cluster, e.g. `TidbCluster default/basic`, and the machines that it assumes."""
@@ -79,18 +74,49 @@ def rehearse(before: Sequence[Json], after: Sequence[Json], began: datetime) -> 
     """
     clusters = [each for each in (*before, *after) if each["kind"] in CLUSTER_MODELS]
     nodes = list(_nodes(clusters))
-    with _Stage(nodes, began) as world:
+    with Stage(nodes, began, Timings.real()) as world:
+        world.enter(replace(SETTINGS, rechecks=False))
         _prepare(world.admin, (*before, *after))
         for each in before:
             _put(world.admin, each)
         _bring_up(world, [each for each in before if each["kind"] in CLUSTER_MODELS])
-        changed = world.clock.now()
-        films = {_key(each): _Film(world, each, changed) for each in after if each["kind"] in CLUSTER_MODELS}
-        for each in after:
-            _put(world.admin, each)
-        watcher = _Watcher(world, list(films.values()))
-        world.run(watcher.is_over, _LONGEST, watcher.look)
-        return Rehearsed({key: forecast(film.frames) for key, film in films.items()}, len(nodes))
+        forecasts = _change(world, [each for each in after if each["kind"] in CLUSTER_MODELS], after)
+        return Rehearsed(forecasts, len(nodes))
+
+
+def rehearse_on(twin: Twin, after: Sequence[Json]) -> Rehearsed:
+    """Apply `after` to the twin of a running cluster. For the exceptions see `rehearse`."""
+    world = twin.stage
+    changed = [each for each in after if each["kind"] in CLUSTER_MODELS]
+    clusters = {_key(each): each for each in (*twin.clusters, *changed)}
+    world.enter(twin.settings)
+    _come_to_rest(world, twin.clusters)
+    _prepare(world.admin, after)
+    return Rehearsed(_change(world, list(clusters.values()), after), twin.nodes)
+
+
+def _come_to_rest(world: Stage, clusters: Sequence[Json]) -> None:
+    """Let the operator write what it wants anyway. Raises CannotRehearse if that restarts pods or does not end."""
+    films = [_Film(world, each, world.clock.now()) for each in clusters]
+    watcher = _Watcher(world, films)
+    world.run(watcher.is_over, _LONGEST, watcher.look)
+    for film in films:
+        found = forecast(film.frames)
+        if found.end == "stuck":
+            raise CannotRehearse(f"{film.key} does not come to rest in the twin: {found.message}")
+        if found.steps:
+            first, why = found.steps[0], "`kubectl tidb diff` shows why"
+            raise CannotRehearse(f"pod {first.pod} {first.act} in the twin before the change; {why}")
+
+
+def _change(world: Stage, clusters: Sequence[Json], after: Sequence[Json]) -> Mapping[str, Forecast]:
+    """Apply objects, and watch the clusters until nothing more happens."""
+    films = {_key(each): _Film(world, each, world.clock.now()) for each in clusters}
+    for each in after:
+        _put(world.admin, each)
+    watcher = _Watcher(world, list(films.values()))
+    world.run(watcher.is_over, _LONGEST, watcher.look)
+    return {key: forecast(film.frames) for key, film in films.items()}
 
 
 def _key(cluster: Json) -> str:
@@ -102,38 +128,6 @@ def _namespace(tree: Json) -> str:
 
 
 # The world before the change
-
-
-class _Stage:
-    """A world and its operator. One seed is one run: nothing depends on threads."""
-
-    def __init__(self, nodes: Iterable[NodeSpec], began: datetime) -> None:
-        """`began`: the time of day at the beginning, by which certificates are valid or not."""
-        self.clock = FakeClock(began)
-        self.world = new_world(self.clock, SeededRandomness(1), Timings.real(), nodes)
-        self.admin: Client = self.world.client()
-        self._operator = Operator(self.world, self.clock, 1, settings=replace(SETTINGS, rechecks=False))
-
-    def __enter__(self) -> "_Stage":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.world.stop()
-
-    def run(self, is_over: Callable[[], bool], within: float, look: Callable[[], None] = lambda: None) -> bool:
-        """Let time pass until `is_over`; True if that happened within so many seconds.
-
-        `look` is called at every moment at which the operator has done its work.
-        """
-        end = self.clock.now() + within
-        while True:
-            self._operator.work()
-            look()
-            if is_over():
-                return True
-            if self.clock.now() >= end:
-                return False
-            self._operator.let_pass(end)
 
 
 def _prepare(admin: Client, objects: Iterable[Json]) -> None:
@@ -163,7 +157,10 @@ def _values(tree: Any, key: str) -> Iterator[str]:
 
 
 def _put(admin: Client, tree: Json) -> None:
-    """Create an object, or replace all that a user writes of it. Kinds without an effect on clusters are left out."""
+    """Create an object, or replace the content that a user writes; other users' labels and annotations stay.
+
+    Kinds without an effect on clusters are left out.
+    """
     resource = APPLIED.get(tree["kind"])
     if resource is None:
         return
@@ -173,7 +170,7 @@ def _put(admin: Client, tree: Json) -> None:
         admin.create(resource, tree, namespace)
         return
     body, meta = there.decode(), tree["metadata"]
-    theirs = {key: meta.get(key) or {} for key in ("labels", "annotations")}
+    theirs = {key: (body["metadata"].get(key) or {}) | (meta.get(key) or {}) for key in ("labels", "annotations")}
     content = {key: value for key, value in tree.items() if key not in ("metadata", "status")}
     admin.replace(resource, name, namespace, body | content | {"metadata": body["metadata"] | theirs})
 
@@ -206,7 +203,7 @@ def _required_labels(affinity: Json) -> dict[str, str]:
     return found
 
 
-def _bring_up(world: _Stage, clusters: Sequence[Json]) -> None:
+def _bring_up(world: Stage, clusters: Sequence[Json]) -> None:
     films = [_Film(world, each, world.clock.now()) for each in clusters]
     watcher = _Watcher(world, films)
     if not world.run(watcher.is_over, _LONGEST, watcher.look) or not all(film.frames[-1].is_over for film in films):
@@ -221,7 +218,7 @@ def _bring_up(world: _Stage, clusters: Sequence[Json]) -> None:
 class _Film:
     """The frames of one cluster."""
 
-    def __init__(self, world: _Stage, cluster: Json, began: float) -> None:
+    def __init__(self, world: Stage, cluster: Json, began: float) -> None:
         self.key = _key(cluster)
         self._world = world
         self._resource = APPLIED[cluster["kind"]]
@@ -273,7 +270,7 @@ def _pod(tree: Json, component: str) -> Pod:
 class _Watcher:
     """Decides when nothing more will happen: all is done, refused, or has stood still for long."""
 
-    def __init__(self, world: _Stage, films: Sequence[_Film]) -> None:
+    def __init__(self, world: Stage, films: Sequence[_Film]) -> None:
         self._clock = world.clock
         self._films = films
         self._since = world.clock.now()

@@ -125,7 +125,8 @@ def _reporting(sync: Sync, on_defect: OnDefect) -> Sync:
     return reporting
 
 
-def _directly(transport: Transport) -> Transport:
+def directly(transport: Transport) -> Transport:
+    """Insert nothing."""
     return transport
 
 
@@ -138,8 +139,8 @@ class Operator:
         clock: FakeClock,
         seed: int,
         *,
-        kubernetes: Wrap = _directly,
-        dataplane: Wrap = _directly,
+        kubernetes: Wrap = directly,
+        dataplane: Wrap = directly,
         watched: Callable[[Sync], Sync] = _as_it_is,
         wait: Callable[[float], object] | None = None,
         ahead: Callable[[], timedelta] = timedelta,

@@ -12,6 +12,7 @@ from ports import quantity
 from ports.transport import Request
 from sandbox.cluster import Cluster
 from sandbox.conditions import condition, with_condition
+from sandbox.controllers.volumes import NO_PROVISIONER
 from sandbox.dataplane.program import Handler
 from sandbox.kubelet.faults import matches_any
 from sandbox.owners import is_deleted
@@ -21,7 +22,6 @@ from sandbox.stamps import stamp
 _NAME = "default-scheduler"
 """The scheduler of pods that name no other."""
 
-_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
@@ -85,7 +85,7 @@ class Scheduler:
 
     def _judge(self, pod: Json, unbound: Sequence[Json], nodes: Sequence[Json]) -> Mapping[str, str]:
         """The reasons against fitting nodes: no volume for the pod, or the extender. Raises Refused."""
-        static = [each for each in unbound if self._class(each).get("provisioner") == _NO_PROVISIONER]
+        static = [each for each in unbound if self._class(each).get("provisioner") == NO_PROVISIONER]
         lacking = {
             node["metadata"]["name"]: "node(s) didn't find available persistent volumes to bind"
             for node in nodes
@@ -160,7 +160,7 @@ class Scheduler:
     def _select(self, claims: list[Json], node: str | None) -> None:
         for claim in (each for each in claims if not each["spec"].get("volumeName")):
             current = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
-            if node and self._class(claim).get("provisioner") == _NO_PROVISIONER:
+            if node and self._class(claim).get("provisioner") == NO_PROVISIONER:
                 self._take(claim, node)
             elif current != node:
                 chosen = {"metadata": {"annotations": {_SELECTED_NODE: node}}}

@@ -55,7 +55,7 @@ from sandbox.controllers.namespaces import Namespaces
 from sandbox.controllers.node_lifecycle import NodeLifecycle
 from sandbox.controllers.stateful_set import StatefulSets
 from sandbox.controllers.taint_eviction import TaintEviction
-from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_storage_class
+from sandbox.controllers.volumes import NO_PROVISIONER, Provisioner, VolumeBinder, standard_storage_class
 from sandbox.dataplane.commands import Command
 from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.network import Origin
@@ -152,6 +152,7 @@ class NodeSide:
             interconnect=interconnect,
             domain=domain,
         )
+        self.provisioner = Provisioner(seen_by("provisioner"), timings)
         own_nodes = Nodes(seen_by("kubelet"), nodes, timings)
         self.kubelet = Kubelet(seen_by("kubelet"), self.data_plane, own_nodes, timings)
         questions = Questions(self.data_plane)
@@ -161,7 +162,7 @@ class NodeSide:
             Commands(self.data_plane),
             own_nodes,
             self.kubelet,
-            Provisioner(seen_by("provisioner"), timings),
+            self.provisioner,
         ]
 
 
@@ -227,6 +228,7 @@ class World:
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
+        self._provisioner = side.provisioner
         self.server.find_output = side.kubelet.output
         made = {
             name: make(self._component_transport(name), self.clock, self._randomness)
@@ -267,6 +269,17 @@ class World:
     def mirror(self) -> Mirror:
         """The objects as the built-in actors see them."""
         return self._mirror
+
+    def take_over(self, objects: Mapping[Resource, Iterable[Json]]) -> None:
+        """Before the start: continue the Kubernetes that these objects were read from. Running pods keep running.
+
+        Volumes of all its provisioners can be had here.
+        """
+        for resource, trees in objects.items():
+            for tree in trees:
+                self.server.load(resource, tree)
+        self._provisioner.names |= {each["provisioner"] for each in objects.get(STORAGE_CLASSES, ())} - {NO_PROVISIONER}
+        self.kubelet.adopt(each for each in objects.get(PODS, ()) if each.get("status", {}).get("phase") == "Running")
 
     def start(self) -> None:
         """Run in threads until `stop`."""

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from kube.objects import Json
+from kube.resources import Resource
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import ByteStream, ConnectionLost, Request, Response
@@ -136,6 +138,11 @@ class ApiServer:
         with self.storage.lock:
             self.storage.restore(snapshot)
             self._api.reload()
+
+    def load(self, resource: Resource, tree: Json) -> None:
+        """Store an object as it is, with UID, generation and status, e.g. one that another API server returned."""
+        kind = self._world.registry.of(resource)
+        self.storage.write(kind.key, {"apiVersion": resource.api_version, "kind": resource.kind} | tree, kind.fields)
 
     def _strike(self, call: Call, fault: Fault) -> None:
         if fault.delay:

@@ -15,6 +15,8 @@ from sandbox.owners import is_deleted
 from sandbox.timings import Timings
 
 PROVISIONER = "sandbox.local/disks"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+"""The provisioner of a class whose volumes an administrator creates."""
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -70,6 +72,8 @@ class Provisioner:
     def __init__(self, cluster: Cluster, timings: Timings) -> None:
         self._cluster = cluster
         self._timings = timings
+        self.names = {PROVISIONER}
+        """The provisioners that it acts for."""
         self._seen: dict[str, float] = {}
         self._settled: dict[int, _Settled] = {}
         """Claims without pending work, by the identities of their trees."""
@@ -96,7 +100,7 @@ class Provisioner:
         return min(due, default=None)
 
     def _sync(self, claim: Json, storage_class: Json | None) -> float | None:
-        if storage_class is None or storage_class.get("provisioner") != PROVISIONER:
+        if storage_class is None or storage_class.get("provisioner") not in self.names:
             return None
         if claim["spec"].get("volumeName"):
             self._expand(claim)
@@ -130,7 +134,7 @@ class Provisioner:
         """Delete a released volume if its policy says so."""
         if volume.get("status", {}).get("phase") != "Released" or is_deleted(volume):
             return
-        is_ours = (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) == PROVISIONER
+        is_ours = (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) in self.names
         if is_ours and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
             self._cluster.delete(PERSISTENT_VOLUMES, volume)
 

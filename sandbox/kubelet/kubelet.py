@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from kube.objects import Json
@@ -57,6 +57,8 @@ class Kubelet:
         self._runs: dict[str, PodRun] = {}
         self._images: set[tuple[str, str]] = set()
         self._addresses = 0
+        self._adopted: dict[str, str] = {}
+        """The addresses of adopted pods, by UID."""
 
     @property
     def faults(self) -> KubeletFaults:
@@ -90,6 +92,16 @@ class Kubelet:
             for volume in self._cluster.list(PERSISTENT_VOLUMES)
             if volume["spec"].get("claimRef") and _is_on(volume, node)
         ]
+
+    def adopt(self, pods: Iterable[Json]) -> None:
+        """Start the containers of running pods of another world without their past: image, address and restarts stay.
+
+        Their init containers run again, because they write to volumes, which are empty here.
+        """
+        for pod in pods:
+            self._adopted[pod["metadata"]["uid"]] = pod["status"].get("podIP", "")
+            spec, node = pod["spec"], pod["spec"]["nodeName"]
+            self._images |= {(node, each["image"]) for each in (*spec["containers"], *spec.get("initContainers", ()))}
 
     def step(self) -> float | None:
         """Advance every pod by one step; return when the next one is due."""
@@ -152,18 +164,27 @@ class Kubelet:
         return outputs[-back] if len(outputs) >= back else None
 
     def _accept(self, pod: Json) -> PodRun:
-        self._addresses += 1
+        uid = pod["metadata"]["uid"]
         containers = {each["name"]: ContainerRun(each["name"], each["image"]) for each in pod["spec"]["containers"]}
         for status in pod.get("status", {}).get("containerStatuses") or ():
-            if status["name"] in containers and "running" in status["state"]:
+            if uid in self._adopted and status["name"] in containers:
+                containers[status["name"]].restarts = status["restartCount"]
+            elif status["name"] in containers and "running" in status["state"]:
                 for_good = _ends_for_good(pod, LOST)
                 containers[status["name"]].was_lost(status, stamp(self._cluster.clock.wall()), for_good=for_good)
         host = self._nodes.specs[pod["spec"]["nodeName"]].address
-        address = f"10.244.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"
+        address = self._adopted.get(uid) or self._new_address()
         run = PodRun(pod["spec"]["nodeName"], host if pod["spec"].get("hostNetwork") else address, containers)
         run.started_stamp = stamp(self._cluster.clock.wall())
-        self._runs[pod["metadata"]["uid"]] = run
+        self._runs[uid] = run
         return run
+
+    def _new_address(self) -> str:
+        address, taken = "", self._adopted.values()
+        while not address or address in taken:
+            self._addresses += 1
+            address = f"10.244.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"
+        return address
 
     def _advance(self, pod: Json, run: PodRun) -> float | None:
         """Advance volumes, init containers, images, containers and readiness as far as possible now."""

@@ -130,6 +130,14 @@ class PdCluster:
         self._election_at: float | None = None
         self.stores.changed = self.changed
 
+    def admit(self, member: Member) -> None:
+        """Add a member of before this world began, which starts later."""
+        self.members[member.id] = member
+
+    def prefer(self, member: int) -> None:
+        """Elect this member next, if it is healthy then."""
+        self._next_leader = member
+
     @property
     def no_leader(self) -> bool:
         """A fault: no leader can be elected."""

@@ -4,7 +4,7 @@ StoreRefused      a TiKV may not register or PD will not carry out what was aske
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -162,6 +162,14 @@ class Stores:
         if store not in self._by_id:
             raise StoreRefused(404, f"[PD:core:ErrStoreNotFound]store {store} not found")
         return self._by_id[store]
+
+    def resume(self, stores: Iterable[Store], regions: Iterable[Region]) -> None:
+        """Take over the stores and regions of a cluster that has existed before."""
+        self._by_id = {each.id: each for each in stores}
+        self.regions = list(regions)
+        self._next_id = max(self._by_id, default=FIRST_STORE) + 1
+        self._count()
+        self._raise_version()
 
     def allocate(self) -> int:
         """Allocate an id; the first store bootstraps the cluster, and its region takes the next two ids."""

@@ -1,0 +1,68 @@
+"""A world in which a change is rehearsed, and the operator that enters it."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from kube.client import Client
+from member.context import Settings
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from rehearsal.operator import Operator, Wrap, directly
+from rehearsal.world import new_world
+from sandbox.kubelet.nodes import NodeSpec
+from sandbox.timings import Timings
+
+
+class CannotRehearse(Exception):
+    """Raised if the clusters do not become Ready before the change; the message says why."""
+
+
+class Stage:
+    """A world and its operator. One seed is one run: nothing depends on threads."""
+
+    def __init__(self, nodes: Iterable[NodeSpec], began: datetime, timings: Timings, seed: int = 1) -> None:
+        """`began`: the time of day at the beginning, by which certificates are valid or not."""
+        self.clock = FakeClock(began)
+        self.world = new_world(self.clock, SeededRandomness(seed), timings, nodes)
+        self.admin: Client = self.world.client()
+        self._seed = seed
+        self._operator: Operator | None = None
+
+    def __enter__(self) -> "Stage":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.world.stop()
+
+    def enter(self, settings: Settings, kubernetes: Wrap = directly, dataplane: Wrap = directly) -> None:
+        """Let an operator work, in the place of any earlier one. For `kubernetes` and `dataplane` see `Operator`."""
+        self._operator = Operator(
+            self.world, self.clock, self._seed, kubernetes=kubernetes, dataplane=dataplane, settings=settings
+        )
+
+    def run(self, is_over: Callable[[], bool], within: float, look: Callable[[], None] = lambda: None) -> bool:
+        """Let time pass until `is_over`; True if that happened within so many seconds.
+
+        `look` is called at every moment at which the operator has done its work.
+        """
+        end = self.clock.now() + within
+        while True:
+            self._work()
+            look()
+            if is_over():
+                return True
+            if self.clock.now() >= end:
+                return False
+            self._let_pass(end, is_over)
+
+    def _work(self) -> None:
+        if self._operator is not None:
+            self._operator.work()
+        else:
+            self.world.settle()
+
+    def _let_pass(self, end: float, is_over: Callable[[], bool]) -> None:
+        if self._operator is not None:
+            self._operator.let_pass(end)
+        else:
+            self.world.advance(end - self.clock.now(), is_over)

@@ -1,0 +1,339 @@
+"""The twin of a running cluster: a world with the same nodes, pods, volumes, PD members and stores.
+
+Objects keep their names and UIDs. The containers start again, on volumes that hold the membership of their servers,
+before the operator enters: what only their processes knew is gone. The operator must then have nothing to do; what it
+would write instead shows what the twin lacks.
+"""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+
+from apis.accessor import COMPONENT_LABEL
+from apis.cluster import Cluster
+from apis.cluster_kinds import CLUSTER_MODELS
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.tidbcluster import TidbCluster, TidbClusterStatus
+from controller_manager.observing import PlannedWrites
+from dataplane.read_only import ReadOnlyTransport
+from kube.dry_run import DryRunTransport, PlannedWrite
+from kube.objects import Json, condition_of
+from kube.resources import (
+    CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    SECRETS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Resource,
+)
+from member.context import Settings
+from ports import quantity
+from rehearsal.databases import Databases, Volumes
+from rehearsal.operator import SETTINGS
+from rehearsal.recording import Recording, sources
+from rehearsal.stage import CannotRehearse, Stage
+from sandbox.controllers.revisions import HASH_LABEL, template_hash, template_of
+from sandbox.controllers.volumes import standard_storage_class
+from sandbox.kubelet.nodes import NodeSpec
+from sandbox.placement import requested
+from sandbox.timings import Timings
+
+_SEED = 43
+"""Other worlds have other seeds: otherwise new objects of the twin might have the UIDs of a recorded sandbox."""
+_STARTS_WITHIN = 15 * 60.0
+_SETTLES = 90.0
+"""The seconds in which PD learns of all stores and regions again."""
+_OBSERVED = 35.0
+"""The seconds for which an operator observes the twin: one resync."""
+_FORGOTTEN = (":10080/labels", ":3080/api/admin/config/")
+"""Calls with what a server forgets when it restarts."""
+_PLAIN = "Opaque"
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A world that continues a recording, and its clusters.
+
+    `missing` names what could not be carried over. `wanted` is what the operator would write although nothing has
+    changed: `verb resource name`, or the call of a server.
+    """
+
+    stage: Stage
+    settings: Settings
+    clusters: Sequence[Json]
+    nodes: int
+    missing: Sequence[str]
+    wanted: Sequence[str]
+
+
+def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timings: Timings) -> Twin:
+    """Build the twin, and check it. `secrets` are issued for clusters with TLS, whose own keys are not read.
+
+    Raises CannotRehearse if the cluster is not whole, or its servers do not start in the twin.
+    """
+    clusters = [with_defaults(decode(each, CLUSTER_MODELS[each["kind"]])) for each in recording.clusters]
+    _check(recording, clusters)
+    nodes = _nodes(recording)
+    specs = [_machine(each, recording) for each in nodes if _serves(each)]
+    stage = Stage(specs, began, timings, _SEED)
+    try:
+        _furnish(stage, recording, nodes, secrets)
+        labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in nodes}
+        Databases(_volumes(stage, recording), labels, stage.clock, timings).resume(clusters)
+        _start(stage, recording)
+        settings = replace(SETTINGS, rechecks=False, discovery_image=_discovery_image(recording))
+        wanted = _wanted(stage, settings)
+    except BaseException:
+        stage.world.stop()
+        raise
+    read = [each for each in wanted if each.split()[1] not in {name.partition(".")[0] for name in recording.unread}]
+    return Twin(stage, settings, recording.clusters, len(specs), list(_missing(recording)), read)
+
+
+# The recorded cluster
+
+
+def _check(recording: Recording, clusters: Sequence[Cluster]) -> None:
+    """Raise CannotRehearse unless the cluster is at rest: a twin cannot continue a change that is under way."""
+    own = {each for cluster in clusters if isinstance(cluster, TidbCluster) for each in _members(cluster.status)}
+    for tree, cluster in zip(recording.clusters, clusters, strict=True):
+        name = f"{cluster.kind} {cluster.metadata.namespace}/{cluster.metadata.name}"
+        if elsewhere := sorted(_peers(cluster) - own):
+            raise CannotRehearse(f"{name} shares its PD with {elsewhere[0]}, of which no TidbCluster was found")
+        conditions = (tree.get("status") or {}).get("conditions") or ()
+        progressing = condition_of(conditions, "Progressing")
+        if progressing.get("status") == "True":
+            raise CannotRehearse(f"{name} is changing; wait until it is done: {progressing.get('message', '')}")
+        if condition_of(conditions, "Ready").get("status") != "True":
+            why = condition_of(conditions, "Ready").get("message") or "it has no status yet"
+            raise CannotRehearse(f"{name} is not Ready; `kubectl tidb doctor` says why: {why}")
+    for pod in recording.all(PODS):
+        if not _is_ready(pod):
+            meta = pod["metadata"]
+            raise CannotRehearse(f"pod {meta['namespace']}/{meta['name']} is not Ready; wait until it is")
+
+
+def _members(status: TidbClusterStatus) -> Iterator[str]:
+    """The names of a cluster's own members, and the addresses of its stores."""
+    yield from (each.name for each in status.pd.members.values())
+    yield from (each.ip for of in (status.tikv, status.tiflash) for each in of.stores.values())
+
+
+def _peers(cluster: Cluster) -> set[str]:
+    """The same of other clusters on its PD."""
+    if not isinstance(cluster, TidbCluster):
+        return set()
+    status = cluster.status
+    stores = {each.ip for of in (status.tikv, status.tiflash) for each in of.peer_stores.values()}
+    return stores | {each.name for each in status.pd.peer_members.values()}
+
+
+def _is_ready(pod: Json) -> bool:
+    ready = condition_of((pod.get("status") or {}).get("conditions") or (), "Ready").get("status") == "True"
+    return ready and not pod["metadata"].get("deletionTimestamp")
+
+
+def _discovery_image(recording: Recording) -> str:
+    """The image of Discovery, which the operator's flags name."""
+    images = (each["spec"]["template"]["spec"]["containers"][0]["image"] for each in recording.all(DEPLOYMENTS))
+    return next(images, SETTINGS.discovery_image)
+
+
+def _missing(recording: Recording) -> Iterator[str]:
+    for what, why in recording.unread.items():
+        yield f"{what} ({why})"
+    for each in recording.all(NODES):
+        if not _serves(each):
+            yield f"node {each['metadata']['name']}, which is not Ready"
+
+
+# The machines
+
+
+def _nodes(recording: Recording) -> Sequence[Json]:
+    """The nodes; if they could not be read, those that the pods run on, with the labels that the pods ask for."""
+    if recording.all(NODES):
+        return recording.all(NODES)
+    found: dict[str, dict[str, str]] = {}
+    for pod in recording.all(PODS):
+        name = pod["spec"]["nodeName"]
+        found.setdefault(name, {"kubernetes.io/hostname": name}).update(pod["spec"].get("nodeSelector") or {})
+    ready = {"spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    return [{"metadata": {"name": name, "uid": f"node-{name}", "labels": each}} | ready for name, each in found.items()]
+
+
+def _serves(node: Json) -> bool:
+    return condition_of((node.get("status") or {}).get("conditions") or (), "Ready").get("status") == "True"
+
+
+def _machine(node: Json, recording: Recording) -> NodeSpec:
+    """A machine with what the node can give to the pods of the clusters: the rest serves others."""
+    meta, status = node["metadata"], node["status"]
+    others = [
+        each
+        for each in recording.neighbours
+        if each["spec"].get("nodeName") == meta["name"] and each["status"].get("phase") in ("Running", "Pending")
+    ]
+    free: Mapping[str, str] = status.get("allocatable") or {"cpu": "1000", "memory": "8Ti", "pods": "250"}
+    left = {
+        name: quantity.parse(free[name]) - sum((requested(each["spec"], name) for each in others), Decimal())
+        for name in ("cpu", "memory")
+    }
+    labels = meta.get("labels") or {}
+    addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
+    return NodeSpec(
+        meta["name"],
+        addresses.get("InternalIP", "192.168.0.1"),
+        labels.get("topology.kubernetes.io/zone", ""),
+        cpu=f"{int(left['cpu'] * 1000)}m",
+        memory=str(int(left["memory"])),
+        pods=int(free.get("pods", "250")) - len(others),
+        labels=labels,
+    )
+
+
+# The objects
+
+
+def _furnish(stage: Stage, recording: Recording, nodes: Sequence[Json], secrets: Sequence[Json]) -> None:
+    """Put the objects of the recording into the world, and what they need although it was not read."""
+    for namespace in dict.fromkeys(each["metadata"]["namespace"] for each in recording.clusters):
+        if stage.admin.find(NAMESPACES, namespace) is None:
+            stage.admin.create(NAMESPACES, {"metadata": {"name": namespace}})
+    objects = dict(recording.objects) | {NODES: nodes}
+    objects |= _revised(recording)
+    objects[STORAGE_CLASSES] = recording.all(STORAGE_CLASSES) or list(_classes(recording))
+    objects[PERSISTENT_VOLUMES] = recording.all(PERSISTENT_VOLUMES) or list(map(_volume, _bound(recording)))
+    stage.world.take_over(objects)
+    for secret in (*secrets, *_placeholders(recording, secrets)):
+        stage.admin.create(SECRETS, secret, secret["metadata"]["namespace"])
+
+
+def _revised(recording: Recording) -> Mapping[Resource, Sequence[Json]]:
+    """StatefulSets, revisions and pods with the names that the world's controller gives to revisions."""
+    names = {
+        each["metadata"]["name"]: f"{_set_of(each)}-{template_hash(template_of(each))}"
+        for each in recording.all(CONTROLLER_REVISIONS)
+    }
+    for each in recording.all(STATEFUL_SETS):
+        current = f"{each['metadata']['name']}-{template_hash(each['spec']['template'])}"
+        names[each["status"]["updateRevision"]] = current
+    renamed: dict[str, Json] = {}
+    for each in recording.all(CONTROLLER_REVISIONS):
+        meta = each["metadata"] | {"name": names[each["metadata"]["name"]]}
+        renamed[f"{meta['namespace']}/{meta['name']}"] = each | {"metadata": meta}
+    sets = []
+    for each in recording.all(STATEFUL_SETS):
+        status = each["status"]
+        revisions = {key: names.get(status.get(key, ""), status.get(key, "")) for key in _REVISIONS}
+        sets.append(each | {"status": status | revisions})
+    pods = []
+    for each in recording.all(PODS):
+        labels = each["metadata"].get("labels") or {}
+        known = {HASH_LABEL: names.get(labels.get(HASH_LABEL, ""), labels.get(HASH_LABEL, ""))}
+        pods.append(each | {"metadata": each["metadata"] | {"labels": labels | known}})
+    return {STATEFUL_SETS: sets, CONTROLLER_REVISIONS: list(renamed.values()), PODS: pods}
+
+
+_REVISIONS = ("currentRevision", "updateRevision")
+
+
+def _set_of(revision: Json) -> str:
+    return next(str(each["name"]) for each in revision["metadata"]["ownerReferences"] if each["kind"] == "StatefulSet")
+
+
+def _bound(recording: Recording) -> Sequence[Json]:
+    return [each for each in recording.all(PERSISTENT_VOLUME_CLAIMS) if each["spec"].get("volumeName")]
+
+
+def _classes(recording: Recording) -> Iterator[Json]:
+    for name in {each["spec"].get("storageClassName") or "" for each in recording.all(PERSISTENT_VOLUME_CLAIMS)}:
+        if name:
+            yield standard_storage_class() | {"metadata": {"name": name}}
+
+
+def _volume(claim: Json) -> Json:
+    """A volume as its claim describes it."""
+    meta, spec = claim["metadata"], claim["spec"]
+    status = claim.get("status") or {}
+    reference = {"apiVersion": "v1", "kind": PERSISTENT_VOLUME_CLAIMS.kind}
+    reference |= {key: meta[key] for key in ("namespace", "name", "uid")}
+    return {
+        "metadata": {"name": spec["volumeName"], "uid": f"volume-of-{meta['uid']}", "labels": meta.get("labels") or {}},
+        "spec": {
+            "capacity": status.get("capacity") or spec["resources"]["requests"],
+            "accessModes": spec["accessModes"],
+            "storageClassName": spec.get("storageClassName", ""),
+            "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": reference,
+        },
+        "status": {"phase": "Bound"},
+    }
+
+
+def _placeholders(recording: Recording, secrets: Sequence[Json]) -> Iterator[Json]:
+    """Secrets that exist, or that pods use, with empty values for the keys that pods name."""
+    keys: dict[tuple[str, str], set[str]] = {each: set() for each in recording.secrets}
+    for pod in recording.all(PODS):
+        namespace = pod["metadata"]["namespace"]
+        for source in sources(pod, "secret"):
+            name = source.get("secretName") or source.get("name", "")
+            named = (*(source.get("items") or ()), source)
+            keys.setdefault((namespace, name), set()).update(each["key"] for each in named if "key" in each)
+    given = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in secrets}
+    for namespace, name in keys.keys() - given:
+        data = {key: base64.b64encode(b"unknown").decode() for key in sorted(keys[namespace, name])}
+        yield {"metadata": {"namespace": namespace, "name": name}, "type": _PLAIN, "data": data}
+
+
+def _volumes(stage: Stage, recording: Recording) -> Volumes:
+    def by_key(resource: Resource) -> Mapping[tuple[str, str], Json]:
+        return {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in recording.all(resource)}
+
+    plane = stage.world.data_plane
+    return Volumes(plane, by_key(PODS), by_key(PERSISTENT_VOLUME_CLAIMS), by_key(CONFIG_MAPS))
+
+
+# The check
+
+
+def _start(stage: Stage, recording: Recording) -> None:
+    """Let the servers start. Raises CannotRehearse if not all become Ready."""
+    names = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in recording.all(PODS)]
+
+    def not_ready() -> list[str]:
+        pods = {name: stage.world.mirror.get(PODS, *name) for name in names}
+        return [f"{name[0]}/{name[1]}" for name, pod in pods.items() if pod is None or not _is_ready(pod)]
+
+    stage.run(lambda: False, _SETTLES)
+    if not stage.run(lambda: not not_ready(), _STARTS_WITHIN):
+        raise CannotRehearse(f"the twin's pod {not_ready()[0]} does not become Ready, unlike the cluster's")
+
+
+def _wanted(stage: Stage, settings: Settings) -> list[str]:
+    """What an operator would write in the twin as it is."""
+    planned: list[PlannedWrite] = []
+    report = PlannedWrites(planned.append)
+    stage.enter(
+        settings,
+        kubernetes=lambda transport: DryRunTransport(transport, report.add),
+        dataplane=lambda transport: ReadOnlyTransport(transport, report.add_call),
+    )
+    stage.run(lambda: False, _OBSERVED)
+    return [f"{each.verb} {each.resource} {each.name}".rstrip() for each in planned if not _is_of_the_twin(each)]
+
+
+def _is_of_the_twin(write: PlannedWrite) -> bool:
+    """True if a write concerns what has started again here: the pod of Discovery, and what servers forget."""
+    labels = ((write.after or {}).get("metadata") or {}).get("labels") or {}
+    is_discovery = write.resource == PODS.plural and labels.get(COMPONENT_LABEL) == "discovery"
+    return is_discovery or any(part in write.resource for part in _FORGOTTEN)
