@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+import controllers.pod_troubles
 import kube.resources
 from kube.objects import Json
 from kube.resources import (
@@ -222,3 +223,11 @@ def names_it(told: str, case: Case) -> bool:
     """True if the message names the object, its owner, and the way out."""
     whose = ("ConfigMap rival",) if case.is_controlled else ("not labelled as ours", "without a controller")
     return case.by in told and any(each in told for each in whose) and "delete" in told
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_reports_a_kind_that_does_not_name_foreign_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controllers.pod_troubles, "in_the_way", lambda *_: "")
+    with pytest.raises(AssertionError, match=r"Case.*plural='pods'"):
+        test_foreign_objects_under_our_names_are_named_and_left_alone(TIDB_NG_MONITORINGS)

@@ -7,6 +7,7 @@ from apis.identity import FORCE_PD_BOOTSTRAP
 from kube.objects import Json
 from kube.resources import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.labels import with_annotation
+from member.observed import referenced_cluster
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 _ELSEWHERE = "elsewhere"
@@ -131,8 +132,8 @@ def test_keeps_the_last_pd_while_no_member_of_other_clusters_is_healthy(world: O
     assert "without a healthy PD in another cluster" in world.condition("Progressing")["message"]
 
 
-def stateless(component: str, section: Json) -> Json:
-    """A guest with one component that keeps no data, so that no claim shows its cluster id."""
+def alone(component: str, section: Json) -> Json:
+    """A guest with one component."""
     cluster = guest("pd", "tikv", "tidb")
     cluster["spec"][component] = {"replicas": 1, "config": {}} | section
     return cluster
@@ -142,8 +143,10 @@ _GUESTS = {
     "tikv": guest("pd", "tidb"),
     "tikv and tidb": guest("pd"),
     "tidb": guest("pd", "tikv"),
-    "tiproxy": stateless("tiproxy", {"version": "v1.2.0"}),
-    "ticdc": stateless("ticdc", {}),
+    "tiproxy": alone("tiproxy", {"version": "v1.2.0"}),
+    "ticdc": alone("ticdc", {}),
+    "tiflash": alone("tiflash", {"storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}]}),
+    "pump": alone("pump", {"requests": {"storage": "1Gi"}}),
 }
 
 
@@ -163,7 +166,9 @@ def recreate_host(world: OperatorWorld) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", _GUESTS)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[pytest.mark.thorough] * (what in ("tiflash", "pump"))) for what in _GUESTS]
+)
 @pytest.mark.parametrize("forgets", [False, True])
 @pytest.mark.rule("F40")
 def test_a_cluster_without_pd_refuses_a_recreated_pd(world: OperatorWorld, what: str, forgets: bool) -> None:
@@ -183,4 +188,19 @@ def test_a_cluster_without_pd_refuses_a_recreated_pd(world: OperatorWorld, what:
 
     world.admin.patch(TIDB_CLUSTERS, "guest", NAMESPACE, {"metadata": {"annotations": {FORCE_PD_BOOTSTRAP: before}}})
     world.run_until(lambda: world.replicas(component, "guest") == 2)
+    assert world.cluster()["status"]["clusterID"] == world.cluster("guest")["status"]["clusterID"]
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+@pytest.mark.rule("F40")
+def test_reports_a_guest_that_does_not_know_its_pd_cluster(
+    world: OperatorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join(world, _GUESTS["tikv"])
+    monkeypatch.setattr(referenced_cluster, "known_cluster_ids", lambda *_: ())
+    recreate_host(world)
+    world.change("guest", tikv={"replicas": 2})
+    world.run(60.0)
+    assert ("ForeignPDCluster", 1) != (world.reason("guest"), world.replicas("tikv", "guest"))
     assert world.cluster()["status"]["clusterID"] == world.cluster("guest")["status"]["clusterID"]

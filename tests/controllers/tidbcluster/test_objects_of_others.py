@@ -19,7 +19,12 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
+from member.observed import troubles
 from member.observed.belonging import ADVANCED_STATEFUL_SETS
+from sandbox.actor_system import NeverSettles
+from simulate.engine.components import managed_components
+from simulate.engine.worlds import CLUSTERS
+from simulate.families.homes import home_of
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
 _TEMPLATE: Json = {
@@ -150,6 +155,37 @@ def test_names_a_foreign_pod_with_our_name_and_leaves_it_alone(
     assert before == world.get(PODS, name)["metadata"]["uid"]
     world.admin.delete(PODS, name, NAMESPACE)
     world.run_until_ready(within=600.0)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.parametrize("scales_out", [False, True], ids=["before", "scale-out"])
+@pytest.mark.parametrize("component", [each for each in managed_components() if each not in ("pd", "tikv", "tidb")])
+@pytest.mark.rule("F4")
+def test_names_a_foreign_pod_with_the_name_of_any_component(
+    world: OperatorWorld, component: str, scales_out: bool
+) -> None:
+    home = home_of(component)
+    cluster, replicas = CLUSTERS[home.cluster](), home.section["replicas"]
+    name = f"basic-{component}-{replicas if scales_out else 0}"
+    if scales_out:
+        world.apply(cluster)
+        world.run_until_ready(within=200.0)
+    world.admin.create(PODS, {"metadata": {"name": name}} | _POD, NAMESPACE)
+    if scales_out:
+        world.change(**home.merge(0.0, {"replicas": replicas + 1}).spec)
+    else:
+        world.apply(cluster)
+    world.run_until(lambda: f"{name} (the name belongs to another pod" in world.condition("Ready")["message"], 90.0)
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+@pytest.mark.rule("F4")
+def test_reports_a_wait_that_does_not_name_a_foreign_pod(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(troubles, "_pod_in_the_way", lambda *_: "")
+    with pytest.raises(NeverSettles):
+        test_names_a_foreign_pod_with_our_name_and_leaves_it_alone(world, "basic-pd-0", {}, "without a controller")
 
 
 @pytest.mark.slow
