@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from tests.silence.columns import Column
 
 WAITS = "waits"
-ANSWERED = "acts: answered"
-CUT_OFF = "acts: quorum without it"
-LIVE = "acts: asks Kubernetes"
+ANSWERED = "answered"
+CUT_OFF = "without it"
+LIVE = "asks Kubernetes"
 NEVER = "never acts"
 
 MEANINGS: Mapping[str, str] = {
     WAITS: "nothing is destroyed before the silence ends",
-    ANSWERED: "what the step needs has answered in this reconcile, be it late or through another member",
-    CUT_OFF: "the data plane has answered, and has a quorum and all data without the pod behind the node",
-    LIVE: "the step needs no word of the data plane; the API server shows what goes, and that the user wants it",
+    ANSWERED: "acts: what the step needs has answered in this reconcile, be it late or through another member",
+    CUT_OFF: "acts: the data plane has answered, and has a quorum and all data without the pod behind the node",
+    LIVE: "acts: the step needs no word of the data plane; the API server shows what goes, and that the user wants it",
     NEVER: "the step destroys nothing, whatever answers",
 }
 """The texts of the table's cells."""

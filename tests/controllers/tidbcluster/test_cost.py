@@ -4,6 +4,8 @@ from collections import Counter
 
 import pytest
 
+from controllers.status_pacing import StatusPacing
+from ports.clock import FakeClock
 from tests.operator_world import OPERATOR, OperatorWorld, sample
 
 _MOST = {
@@ -47,3 +49,41 @@ def test_bring_up_sends_only_the_expected_requests() -> None:
     asked = Counter(f"{call.request.method} {call.resource.partition('.')[0]}" for call in calls)
 
     assert {} == dict(asked - Counter(_MOST))
+
+
+def _status_writes_of_a_flapping_node(clock: FakeClock, period: float) -> list[int]:
+    """The status writes in each of four minutes in which a node of PD and TiKV comes and goes."""
+    world = OperatorWorld(clock=clock)
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["replicas"] = cluster["spec"]["tikv"]["replicas"] = 3
+    world.apply(cluster)
+    world.run_until_ready(within=120.0)
+    world.run(60.0)
+    found = []
+    for _ in range(4):
+        world.forget()
+        for _ in range(int(60.0 / period)):
+            heal = world.world.faults.host_cut_off("default/basic-tikv-0")
+            world.run(period / 2)
+            heal()
+            world.run(period / 2)
+        found.append(sum(each == "patch tidbclusters.pingcap.com/status basic" for each in world.writes()))
+    world.stop()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("period", [20.0, pytest.param(30.0, marks=pytest.mark.thorough)])
+@pytest.mark.rule("I29")
+def test_a_flapping_node_costs_three_status_writes_a_minute(clock: FakeClock, period: float) -> None:
+    first, *others = _status_writes_of_a_flapping_node(clock, period)
+    # a few returns are written before they count as flapping
+    assert 1 <= first <= 5
+    assert 1 <= max(others) <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_reports_a_status_that_is_written_at_each_change(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StatusPacing, "pause", lambda *_: 0.0)
+    assert 3 < max(_status_writes_of_a_flapping_node(clock, 20.0)[1:])

@@ -8,6 +8,7 @@ from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member.components import workload_names
 from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME
+from member.lifecycle import pod_removal
 from simulate.engine.worlds import CLUSTERS
 from simulate.families.homes import home_of
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
@@ -75,6 +76,15 @@ def test_a_scale_in_is_possible_as_a_whole_or_removes_nothing(world: OperatorWor
 
     ask_for(world, component, before)
     world.run_until_ready(name)
+
+
+@pytest.mark.planted
+@pytest.mark.rule("lifecycle-8")
+def test_reports_a_scale_in_that_is_judged_pod_by_pod(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = pod_removal.live
+    monkeypatch.setattr(pod_removal, "live", lambda ctx, part, body, pod, _=0: honest(ctx, part, body, pod, pod))
+    with pytest.raises(AssertionError, match="FailedScaleIn"):
+        test_a_scale_in_is_possible_as_a_whole_or_removes_nothing(world, "tikv")
 
 
 _MORE: Json = {"name": "more", "storageSize": "1Gi", "mountPath": "/more"}
