@@ -114,7 +114,8 @@ def _goes(forecast: Forecast) -> bool:
 def _document(forecast: Forecast) -> Json:
     document = {"end": forecast.end, "seconds": round(forecast.seconds), "verdict": verdict(forecast)}
     parts = {"steps": forecast.steps, "lowest": forecast.floors, "gaps": forecast.gaps}
-    return document | {"message": forecast.message} | {name: to_builtins(part) for name, part in parts.items()}
+    texts = {"message": forecast.message, "warnings": list(forecast.warnings)}
+    return document | texts | {name: to_builtins(part) for name, part in parts.items()}
 
 
 def verdict(forecast: Forecast) -> str:
@@ -122,6 +123,8 @@ def verdict(forecast: Forecast) -> str:
     what = _summary(forecast.steps)
     if forecast.end == "refused":
         return f"Refused: {forecast.message}"
+    if forecast.end == "held":
+        return f"{what} in about {_span(forecast.seconds)}; {forecast.message}." if what else f"{forecast.message}."
     if forecast.end == "stuck":
         return f"Gets stuck after {_span(forecast.seconds)}: {forecast.message}"
     if not forecast.steps:
@@ -157,6 +160,9 @@ def page_of(plan: Plan) -> Page:
             if forecast.steps:
                 yield ""
                 yield _table(forecast.steps)
+            for warning in forecast.warnings:
+                yield ""
+                yield f"Warning: {warning}"
             if forecast.floors:
                 yield ""
                 yield f"Ready at least: {', '.join(_floor(each) for each in forecast.floors)}."

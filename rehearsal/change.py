@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 from apis.accessor import COMPONENT_LABEL, workloads
+from apis.cluster import WITHOUT_EFFECT
 from apis.cluster_kinds import CLUSTER_MODELS
 from apis.decoding import decode
 from apis.defaulting import with_defaults
@@ -230,7 +231,8 @@ class _Film:
         """Add a frame if something has changed; return True if more than words have."""
         frame, last = self._frame(), self.frames[-1]
         is_news = not frame.looks_like(last)
-        if is_news or frame.message != last.message or frame.is_ready != last.is_ready:
+        words, last_words = (frame.message, frame.warnings), (last.message, last.warnings)
+        if is_news or words != last_words or frame.is_ready != last.is_ready:
             self.frames.append(frame)
         return is_news
 
@@ -243,6 +245,7 @@ class _Film:
         pods = (each for each in mirror.list(PODS, self._namespace) if _controller(each) in by_uid)
         conditions = (tree.get("status") or {}).get("conditions") or ()
         progressing = condition_of(conditions, "Progressing")
+        without_effect = (condition_of(conditions, kind) for kind in WITHOUT_EFFECT)
         return Frame(
             at=self._world.clock.now() - self._began,
             pods={each["metadata"]["name"]: _pod(each, by_uid[_controller(each)]) for each in pods},
@@ -251,6 +254,7 @@ class _Film:
             is_waiting=progressing.get("status") == "True",
             reason=str(progressing.get("reason") or ""),
             message=str(progressing.get("message") or ""),
+            warnings=[str(each.get("message")) for each in without_effect if each.get("status") == "True"],
         )
 
 
@@ -285,6 +289,6 @@ class _Watcher:
         """True if nothing more will happen."""
         quiet = self._clock.now() - self._since
         last = [film.frames[-1] for film in self._films]
-        if all(each.is_over or each.is_refused for each in last):
+        if all(each.is_over or each.is_held or each.is_refused for each in last):
             return quiet >= _REFUSED
         return quiet >= _PATIENCE

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+from controllers.conditions import PAUSED
+from member.lifecycle.suspend import SUSPENDED
 from member.outcome import DONE
 
-End: TypeAlias = Literal["done", "refused", "stuck"]
+End: TypeAlias = Literal["done", "held", "refused", "stuck"]
 Act: TypeAlias = Literal["restarts", "starts", "leaves"]
 
 
@@ -27,7 +29,8 @@ class Frame:
     """A cluster at one moment.
 
     `at`: seconds since the change. `replicas`: what the StatefulSets request, by component. `reason` and `message` are
-    of the condition Progressing, whose `is_waiting` is its status; `is_ready` is the status of Ready.
+    of the condition Progressing, whose `is_waiting` is its status; `is_ready` is the status of Ready. `warnings` name
+    fields of the spec that have no effect.
     """
 
     at: float
@@ -37,6 +40,7 @@ class Frame:
     is_waiting: bool
     reason: str
     message: str
+    warnings: Sequence[str] = ()
 
     @property
     def is_over(self) -> bool:
@@ -44,9 +48,14 @@ class Frame:
         return self.is_ready and self.reason == DONE
 
     @property
+    def is_held(self) -> bool:
+        """True if the spec itself tells the operator to do no more: the cluster is suspended or paused."""
+        return self.reason in _HELD
+
+    @property
     def is_refused(self) -> bool:
         """True if the operator rejects the spec, or a part of it."""
-        return not self.is_waiting and self.reason not in ("", DONE)
+        return not self.is_waiting and not self.is_held and self.reason not in ("", DONE)
 
     def looks_like(self, other: "Frame") -> bool:
         """True if only the time and the words have changed, e.g. the number of leaders that a wait still counts."""
@@ -94,7 +103,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the change does. `end` is how it ends: `message` says why it is refused, or what it waits for."""
+    """What the change does. `end` is how it ends: `message` says why it is held or refused, or what it waits for.
+
+    `warnings` name fields without effect that the change adds.
+    """
 
     end: End
     message: str
@@ -102,12 +114,15 @@ class Forecast:
     steps: Sequence[Step] = ()
     floors: Sequence[Floor] = ()
     gaps: Sequence[Gap] = ()
+    warnings: Sequence[str] = ()
+
+
+_HELD = frozenset({SUSPENDED, PAUSED})
 
 
 def forecast(frames: Sequence[Frame]) -> Forecast:
     """The forecast from the frames of a rehearsal; the first is the one before the change."""
     last = frames[-1]
-    end: End = "done" if last.is_over else "refused" if last.is_refused else "stuck"
     steps = sorted(_steps(frames), key=lambda each: (each.begins, each.pod))
     components = dict.fromkeys(each.component for frame in frames for each in frame.pods.values())
     floors = [
@@ -116,8 +131,18 @@ def forecast(frames: Sequence[Frame]) -> Forecast:
         if frames[0].ready(component)
     ]
     gaps = [gap for component in components if frames[0].ready(component) for gap in _gaps(frames, component)]
+    end, seconds = _end(last), max((each.ends or last.at for each in steps), default=0.0)
     message = "" if end == "done" else last.message
-    return Forecast(end, message, max((each.ends or last.at for each in steps), default=0.0), steps, floors, gaps)
+    warnings = [each for each in last.warnings if each not in frames[0].warnings]
+    return Forecast(end, message, seconds, steps, floors, gaps, warnings)
+
+
+def _end(last: Frame) -> End:
+    if last.is_over:
+        return "done"
+    if last.is_held:
+        return "held"
+    return "refused" if last.is_refused else "stuck"
 
 
 def _steps(frames: Sequence[Frame]) -> Iterator[Step]:

@@ -69,6 +69,24 @@ def test_a_change_that_the_operator_refuses_says_why() -> None:
 
 
 @pytest.mark.slow
+def test_a_field_without_effect_is_a_warning() -> None:
+    plan = planned(cluster(), cluster(tidb={"config": {"store": "unistore"}}))
+    (document,) = plan.document["clusters"]
+    (warning,) = document["warnings"]
+    assert "spec.tidb.config.store" in warning
+    assert f"Warning: {warning}" in " ".join(rendered(page_of(plan)).split())
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_suspending_a_cluster_is_no_refusal() -> None:
+    plan = planned(cluster(), cluster(suspendAction={"suspendStatefulSet": True}))
+    (document,) = plan.document["clusters"]
+    assert (DOES_NOT, "held") == (plan.code, document["end"])
+    assert document["verdict"].startswith("3 pods leave in about")
+
+
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_pod_that_never_starts_shows_what_the_change_waits_for() -> None:
     plan = planned(cluster(), cluster(tidb={"nodeSelector": {}, "schedulerName": "nobody"}))

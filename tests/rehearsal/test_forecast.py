@@ -1,6 +1,7 @@
 """What frames of a rehearsal say about a change."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,17 @@ def test_a_new_pod_that_is_not_ready_yet_is_no_gap() -> None:
 def test_the_last_frame_has_the_end_and_its_message(waits: bool, end: str) -> None:
     found = forecast([frame(0, pods("pd-0")), frame(1, pods("pd-0"), reason="Invalid", waits=waits, message="why")])
     assert (end, "why") == (found.end, found.message)
+
+
+@pytest.mark.parametrize("reason", ["Suspended", "Paused"])
+def test_a_cluster_that_its_spec_holds_is_not_refused(reason: str) -> None:
+    assert "held" == forecast([frame(0, pods("pd-0")), frame(1, {}, reason=reason)]).end
+
+
+def test_a_warning_that_the_cluster_had_before_is_none_of_the_change() -> None:
+    before, after = frame(0, pods("pd-0")), frame(1, pods("pd-0"))
+    frames = [replace(before, warnings=["old"]), replace(after, warnings=["old", "new"])]
+    assert ["new"] == forecast(frames).warnings
 
 
 @pytest.mark.parametrize(
