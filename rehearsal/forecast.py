@@ -49,7 +49,7 @@ class Frame:
 
     @property
     def is_held(self) -> bool:
-        """True if the spec itself tells the operator to do no more: the cluster is suspended or paused."""
+        """True if the spec suspends or pauses the cluster, so that nothing more happens."""
         return self.reason in _HELD
 
     @property

@@ -42,6 +42,7 @@ from member.volumes.growth import (
     Wanted,
     infeasibility,
     next_step,
+    reasons,
 )
 from member.volumes.replacement import REFUSED
 
@@ -101,11 +102,13 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
         return Done("volumes were added or removed, which the component itself refuses")
     seen = list(_moves(ctx, spec, body))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
-    stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
-    if volume_replacement.is_on(ctx):
-        stale |= {move.pod: why for move in moves if (why := infeasibility(move.claim, move.wanted))}
+    refusals = {move.pod: move.step for move in moves if isinstance(move.step, Refuse)}
+    judged = moves if volume_replacement.is_on(ctx) else ()
+    infeasible = {move.pod: why for move in judged if (why := infeasibility(move.claim, move.wanted))}
+    stale = {pod: step.why for pod, step in refusals.items()} | infeasible
     in_vain = not sizes_differ(body, wanted) and any(_is_newly_stale(move, live) for move in moves)
-    refused = volume_replacement.refusal(ctx, spec, stale, digest(wanted), in_vain=in_vain) if stale else None
+    why = "; ".join([*filter(None, [reasons(refusals.values())]), *dict.fromkeys(infeasible.values())])
+    refused = volume_replacement.refusal(ctx, spec, why, digest(wanted), in_vain=in_vain) if stale else None
     if stale and refused is None:
         refused = _without_class(ctx, spec, moves)
     for move in moves if refused is None else ():
@@ -153,7 +156,8 @@ def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
             if cached is None or cached.metadata.deletion_timestamp or not cached.decode_as(Claim).is_bound:
                 continue
             claim = _read(ctx, cached)
-            goal = Wanted(_size_field(spec, volume.name), volume.size, volume.storage_class)
+            class_field = f"{_field(spec, volume.name)}.storageClassName"
+            goal = Wanted(_size_field(spec, volume.name), volume.size, class_field, volume.storage_class)
             yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
 
 

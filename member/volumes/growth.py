@@ -4,7 +4,7 @@ A claim has v1.6's annotations for the target (`spec.`) and the reached state (`
 revisions mean that the change is in progress. Kubernetes and its storage drivers do the actual growing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -20,10 +20,11 @@ _MINIMUM_WAIT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The wanted state of a volume; `field` is the path of its size. An empty class leaves the choice open."""
+    """The wanted state of a volume, with the paths of its size and class. An empty class leaves the choice open."""
 
     field: str
     size: str
+    class_field: str
     storage_class: str = ""
 
 
@@ -60,9 +61,31 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The claim cannot become what is wanted; `why` is a sentence for the user."""
+    """The claim cannot become what `field` asks for; `what` continues a sentence about it, e.g. "has 2Gi and …"."""
 
-    why: str
+    field: str
+    claim: str
+    what: str
+
+    @property
+    def why(self) -> str:
+        """The sentence for the user."""
+        return f"{self.field}: PersistentVolumeClaim {self.claim} {self.what}"
+
+
+def reasons(refused: Iterable[Refuse]) -> str:
+    """The sentences of refusals. One sentence stands for all claims of which the same is true."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for each in refused:
+        alike.setdefault((each.field, each.what), []).append(each.claim)
+    return "; ".join(Refuse(field, _first_of(claims), what).why for (field, what), claims in alike.items())
+
+
+def _first_of(claims: Sequence[str]) -> str:
+    first, *others = claims
+    if not others:
+        return first
+    return f"{first}, like {others[0]}," if len(others) == 1 else f"{first}, like {len(others)} others,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +111,7 @@ Step: TypeAlias = Settled | Refuse | Begin | Ask | Finish | Wait
 def next_step(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -> Step:
     """The next step for a claim. Raises ValueError if a size is not a quantity."""
     if impossible := _impossible(claim, wanted):
-        return Refuse(impossible)
+        return impossible
     size = parse(wanted.size)
     if claim.is_changing and claim.spec_size and parse(claim.spec_size) == size:
         return _go_on(claim, wanted)
@@ -104,27 +127,33 @@ def next_step(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -
     return Begin(_number(claim.spec_revision) + 1)
 
 
-def _impossible(claim: VolumeClaim, wanted: Wanted) -> str:
-    """Why the claim can never be as wanted, and the way out; empty if it can."""
-    of = f"{wanted.field}: PersistentVolumeClaim {claim.name} has"
+def _impossible(claim: VolumeClaim, wanted: Wanted) -> Refuse | None:
+    """The refusal, with the way out, if the claim can never be as wanted."""
     if wanted.storage_class not in ("", claim.storage_class):
-        return (
-            f"{of} storage class {claim.storage_class}, which cannot be changed to {wanted.storage_class} while it "
+        what = (
+            f"has storage class {claim.storage_class}, which cannot be changed to {wanted.storage_class} while it "
             f"holds data; restore {claim.storage_class}"
         )
+        return Refuse(wanted.class_field, claim.name, what)
+    impossible = _impossible_size(claim, wanted)
+    return Refuse(wanted.field, claim.name, impossible) if impossible else None
+
+
+def _impossible_size(claim: VolumeClaim, wanted: Wanted) -> str:
+    """Why the claim can never have the wanted size, and the way out; empty if it can."""
     size, capacity = parse(wanted.size), parse(claim.capacity)
     # a provisioner may give more than is requested
     least = claim.capacity if capacity < parse(claim.requested) else claim.requested
     if size < parse(least):
-        return f"{of} {least} and cannot shrink to {wanted.size}; set {least} or more"
+        return f"has {least} and cannot shrink to {wanted.size}; set {least} or more"
     if size == capacity < parse(claim.requested):
         return (
-            f"{of} {claim.capacity} and requests {claim.requested}, which Kubernetes does not lower to the current "
+            f"has {claim.capacity} and requests {claim.requested}, which Kubernetes does not lower to the current "
             f"size; set more than {claim.capacity}"
         )
     if size > capacity and claim.can_grow is False:
         return (
-            f"{of} storage class {claim.storage_class}, which does not exist or lacks allowVolumeExpansion; "
+            f"has storage class {claim.storage_class}, which does not exist or lacks allowVolumeExpansion; "
             f"allow expansion there, or set {claim.capacity}"
         )
     return ""

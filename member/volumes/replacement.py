@@ -34,10 +34,8 @@ class ReplacesVolumes(Protocol):
     vol_replace_in_progress: bool
 
 
-def refusal(
-    ctx: ClusterContext, spec: Component, stale: Mapping[str, str], wish: bytes, *, in_vain: bool
-) -> Refused | None:
-    """Why the volumes of the pods in `stale` (with the cause of each) stay as they are; None if they may be replaced.
+def refusal(ctx: ClusterContext, spec: Component, why: str, wish: bytes, *, in_vain: bool) -> Refused | None:
+    """The refusal of a change that volumes cannot follow, for the reason `why`; None if they may be replaced.
 
     `in_vain` is True if a volume does not match although the present StatefulSet requests what is wanted; all new
     volumes would come out like that, the spare pod's first. Nothing is replaced for this `wish` again, even after the
@@ -47,7 +45,6 @@ def refusal(
     if status is not None and not is_on(ctx):
         status.vol_replace_in_progress = False
         ctx.memory.replaced_in_vain.pop(spec.name, None)
-    why = "; ".join(dict.fromkeys(stale.values()))
     if status is None or not is_on(ctx):
         return Refused(REFUSED, why)
     if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:

@@ -170,7 +170,7 @@ def test_a_resume_with_new_replicas_starts_all_pods_with_data_and_then_scales(th
             {"requests": {"storage": "512Mi"}},
             "spec.tikv.requests.storage: PersistentVolumeClaim tikv-basic-tikv-0",
         ),
-        ({"storageClassName": "other"}, "has storage class standard, which cannot be changed to other"),
+        ({"storageClassName": "other"}, "spec.tikv.storageClassName: PersistentVolumeClaim"),
         ({"requests": {"storage": "2Gi"}, "storageClassName": "fixed"}, "standard, which cannot be changed to fixed"),
     ],
 )

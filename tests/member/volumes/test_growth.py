@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from member.outcome import Wait
-from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step
+from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step, reasons
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 CLAIM = VolumeClaim("tikv-a-tikv-0", requested="1Gi", capacity="1Gi", storage_class="fast", can_grow=True)
-WANTED = Wanted("spec.tikv.requests.storage", "2Gi", "fast")
+SIZE, CLASS = "spec.tikv.requests.storage", "spec.tikv.storageClassName"
+WANTED = Wanted(SIZE, "2Gi", CLASS, "fast")
 
 BEGUN = replace(CLAIM, requested="2Gi", spec_revision="1", spec_size="2Gi", changed_at="2026-01-01T23:59:59Z")
 ARRIVED = replace(BEGUN, capacity="2Gi", status_revision="1", status_size="2Gi")
@@ -78,10 +79,20 @@ def test_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str) -> N
 def test_an_impossible_change_names_field_claim_and_way_out(claim: VolumeClaim, wanted: Wanted, why: str) -> None:
     step = next_step(claim, wanted, lambda: NOW)
     assert isinstance(step, Refuse)
-    assert step.why.startswith("spec.tikv.requests.storage: PersistentVolumeClaim tikv-a-tikv-0 has")
+    field = SIZE if wanted.storage_class == WANTED.storage_class else CLASS
+    assert step.why.startswith(f"{field}: PersistentVolumeClaim tikv-a-tikv-0 has")
     assert why in step.why
 
 
 @pytest.mark.rule("lifecycle-10.2")
+def test_one_sentence_refuses_all_claims_that_are_alike() -> None:
+    refused = [Refuse(SIZE, f"tikv-a-tikv-{ordinal}", "has 1Gi and cannot shrink") for ordinal in range(4)]
+    other = Refuse(CLASS, "tikv-a-tikv-0", "has storage class fast")
+    whole = "spec.tikv.requests.storage: PersistentVolumeClaim tikv-a-tikv-0, like 3 others, has 1Gi and cannot shrink"
+    assert f"{whole}; {other.why}" == reasons([*refused, other])
+    assert reasons(refused[:2]).endswith("tikv-a-tikv-0, like tikv-a-tikv-1, has 1Gi and cannot shrink")
+
+
+@pytest.mark.rule("lifecycle-10.2")
 def test_a_class_that_is_not_requested_stays_unchanged() -> None:
-    assert Settled() == next_step(CLAIM, Wanted("spec.tikv.requests.storage", "1Gi"), lambda: NOW)
+    assert Settled() == next_step(CLAIM, Wanted(SIZE, "1Gi", CLASS), lambda: NOW)
