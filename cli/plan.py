@@ -6,10 +6,12 @@ simulated clock, applies `--to`, and reports which pods restart, what serves mea
 
 import argparse
 import os
+import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,18 +22,21 @@ from apis.components import component_type
 from cli import certs, manifests
 from cli.failures import Failure
 from cli.manifests import Manifest
+from cli.policies import MAX_RESTARTS, MINIMA, Policy, add_policies
 from cli.tidb.ages import length
-from cli.tidb.output import FORMATS, Columns, Page, output_for
+from cli.tidb.output import FORMATS, MARKDOWN, Columns, Output, Page, output_for
 from controller_manager.logs import configure_logs
 from kube.errors import ApiError
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
-from rehearsal.change import APPLIED, ZONES, Rehearsed, rehearse
+from ports.foreign_text import printable
+from rehearsal.change import APPLIED, ZONES, rehearse
 from rehearsal.forecast import Act, Floor, Forecast, Gap, Step
 from rehearsal.stage import CannotRehearse
 
 GOES, DOES_NOT, FAILED = 0, 1, 2
-"""The exit codes: the change goes through while the clusters serve, or not; or the rehearsal is impossible."""
+"""The exit codes: the change goes through while the clusters serve, or not, or it breaks a policy; or the rehearsal is
+impossible."""
 
 
 class PlanFailed(Failure):
@@ -46,20 +51,36 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> in
         "tidb-operator plan",
         description=textwrap.dedent(__doc__),
         epilog="Exit codes: 0 the change goes through and all serve meanwhile, 1 it is refused, gets stuck, or stops "
-        "something for a while, 2 it could not be rehearsed.",
+        "something for a while, or a --policy is broken, 2 it could not be rehearsed.",
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--from", dest="before", type=Path, action="append", default=[], metavar="FILE", help=_FROM)
     parser.add_argument("--to", dest="after", type=Path, action="append", required=True, metavar="FILE", help=_TO)
-    parser.add_argument("-o", "--output", default=FORMATS[0], choices=FORMATS, help="default: table")
+    parser.add_argument("-o", "--output", default=FORMATS[0], choices=(*FORMATS, MARKDOWN), help="default: table")
+    add_policies(parser)
     given = parser.parse_args(arguments)
     before, after = ([each for path in paths for each in manifests.read(path)] for paths in (given.before, given.after))
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        configure_logs(-1, clock=SystemClock(), stream=nowhere)  # the rehearsal's own log
-        plan = plan_of(before, after, SystemClock())
-    output_for(given.output, environ, no_color=False).show(plan.document, lambda: page_of(plan))
+    with silent(SystemClock()):
+        plan = replace(plan_of(before, after, SystemClock()), policies=given.policies)
+    show(plan, output_for(given.output, environ, no_color=False))
     return plan.code
+
+
+@contextmanager
+def silent(clock: Clock) -> Iterator[None]:
+    """Drop the log of a rehearsal."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        configure_logs(-1, clock=clock, stream=nowhere)
+        yield
+
+
+def show(plan: "Plan", output: Output) -> None:
+    """Print a plan in the requested form."""
+    if output.form == MARKDOWN:
+        sys.stdout.write(markdown_of(plan))
+    else:
+        output.show(plan.document, lambda: page_of(plan))
 
 
 _FROM = "manifests of the clusters as they are; without it, the plan is for new clusters"
@@ -67,23 +88,43 @@ _TO = "manifests of the clusters as they should become (- is standard input); re
 
 
 @dataclass(frozen=True, slots=True)
+class Basis:
+    """What a plan assumes: a sentence, and the same for programs. `remarks` say how its world differs from the real."""
+
+    assumed: str
+    document: Json
+    remarks: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The result of a rehearsal. `left_out` are the objects that it ignores."""
 
-    rehearsed: Rehearsed
+    forecasts: Mapping[str, Forecast]
     left_out: Sequence[str]
+    basis: Basis
+    policies: Sequence[Policy] = ()
 
     @property
     def code(self) -> int:
         """The exit code of the command."""
-        return GOES if all(map(_goes, self.rehearsed.forecasts.values())) else DOES_NOT
+        return GOES if all(map(_goes, self.forecasts.values())) and not any(self.breaches) else DOES_NOT
+
+    @property
+    def breaches(self) -> Sequence[str]:
+        """The policies that are broken, in words."""
+        pairs = ((key, forecast, policy) for key, forecast in self.forecasts.items() for policy in self.policies)
+        found = ((key, policy, _breach(policy, forecast)) for key, forecast, policy in pairs)
+        return [f"{policy.name}={policy.bound} is broken by {key}: {how}" for key, policy, how in found if how]
 
     @property
     def document(self) -> Json:
         """The plan for programs."""
         return {
-            "clusters": [{"cluster": key} | _document(each) for key, each in self.rehearsed.forecasts.items()],
-            "assumed": {"nodes": self.rehearsed.nodes, "zones": ZONES, "durations": "typical"},
+            "clusters": [{"cluster": key} | _document(each) for key, each in self.forecasts.items()],
+            "broken": list(self.breaches),
+            "assumed": self.basis.document,
+            "differences": list(self.basis.remarks),
             "notRehearsed": list(self.left_out),
         }
 
@@ -95,16 +136,43 @@ def plan_of(before: Sequence[Manifest], after: Sequence[Manifest], clock: Clock)
     """
     if not any(each.kind in CLUSTER_MODELS for each in after):
         raise PlanFailed(f"--to has no cluster; name a file with one of {', '.join(CLUSTER_MODELS)}")
-    left_out = [f"{each.kind} {each.namespace}/{each.name}" for each in after if each.kind not in APPLIED]
     with tempfile.TemporaryDirectory(prefix="tidb-plan-") as place:
         missing = list(certs.secrets([*before, *after], Path(place)))
-    try:
+    with failing():
         found = rehearse([*missing, *(each.body for each in before)], [each.body for each in after], clock.wall())
+    assumed = (
+        f"{found.nodes} nodes in {ZONES} zones with room for every pod, durations of typical clusters, and an empty "
+        "database: larger stores take longer"
+    )
+    document = {"nodes": found.nodes, "zones": ZONES, "durations": "typical"}
+    return Plan(found.forecasts, left_out(after), Basis(assumed, document))
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Report a rehearsal that is impossible as PlanFailed."""
+    try:
+        yield
     except CannotRehearse as error:
         raise PlanFailed(str(error)) from None
     except ApiError as error:
         raise PlanFailed(f"the API server of the rehearsal rejects the manifests: {error.message}") from None
-    return Plan(found, left_out)
+
+
+def left_out(manifests: Iterable[Manifest]) -> Sequence[str]:
+    """The manifests that a rehearsal ignores."""
+    return [f"{each.kind} {each.namespace}/{each.name}" for each in manifests if each.kind not in APPLIED]
+
+
+def _breach(policy: Policy, forecast: Forecast) -> str:
+    """How a forecast breaks a policy; empty if it does not."""
+    if policy.name == MAX_RESTARTS:
+        count = len({each.pod for each in forecast.steps if each.act == "restarts"})
+        what = f"{count} pods restart" if count != 1 else "1 pod restarts"
+        return what if count > policy.bound else ""
+    component = MINIMA[policy.name]
+    lowest = min((each.lowest for each in forecast.floors if each.component == component), default=policy.bound)
+    return f"{component_type(component).title} has {lowest} Ready pods for a while" if lowest < policy.bound else ""
 
 
 def _goes(forecast: Forecast) -> bool:
@@ -155,7 +223,7 @@ def page_of(plan: Plan) -> Page:
     """The plan for people."""
 
     def lines() -> Iterator[Columns | str]:
-        for key, forecast in plan.rehearsed.forecasts.items():
+        for key, forecast in plan.forecasts.items():
             yield f"{key}: {verdict(forecast)}"
             if forecast.steps:
                 yield ""
@@ -165,16 +233,40 @@ def page_of(plan: Plan) -> Page:
                 yield f"Warning: {warning}"
             if forecast.floors:
                 yield ""
-                yield f"Ready at least: {', '.join(_floor(each) for each in forecast.floors)}."
+                yield _lowest(forecast)
             yield ""
-        for each in plan.left_out:
-            yield f"Not rehearsed: {each}."
-        yield (
-            f"Assumed: {plan.rehearsed.nodes} nodes in {ZONES} zones with room for every pod, durations of typical "
-            "clusters, and an empty database: larger stores take longer."
-        )
+        yield from _notes(plan)
 
     return lines()
+
+
+def markdown_of(plan: Plan) -> str:
+    """The plan as a comment in a pull request."""
+
+    def lines() -> Iterator[str]:
+        for key, forecast in plan.forecasts.items():
+            yield f"**{key}**: {verdict(forecast)}\n"
+            if forecast.steps:
+                yield "| At | Pod | Step |"
+                yield "|---|---|---|"
+                yield from (f"| {' | '.join(row)} |" for row in map(_row, forecast.steps))
+                yield ""
+            if forecast.floors:
+                yield f"{_lowest(forecast)}\n"
+        yield from (f"{each}\n" for each in _notes(plan))
+
+    return "".join(f"{printable(each, lines=True)}\n" for each in lines())
+
+
+def _notes(plan: Plan) -> Iterator[str]:
+    yield from (f"Policy {each}." for each in plan.breaches)
+    yield from plan.basis.remarks
+    yield from (f"Not rehearsed: {each}." for each in plan.left_out)
+    yield f"Assumed: {plan.basis.assumed}."
+
+
+def _lowest(forecast: Forecast) -> str:
+    return f"Ready at least: {', '.join(_floor(each) for each in forecast.floors)}."
 
 
 def _floor(floor: Floor) -> str:
@@ -184,8 +276,12 @@ def _floor(floor: Floor) -> str:
 def _table(steps: Sequence[Step]) -> Columns:
     table = Columns("AT", "POD", "STEP")
     for each in steps:
-        table.add(f"{round(each.begins)}s", each.pod, _end(each))
+        table.add(*_row(each))
     return table
+
+
+def _row(step: Step) -> tuple[str, str, str]:
+    return f"{round(step.begins)}s", step.pod, _end(step)
 
 
 def _end(step: Step) -> str:

@@ -38,6 +38,7 @@ from kube.resources import (
 from member.context import Settings
 from ports import quantity
 from rehearsal.databases import Databases, Volumes
+from rehearsal.durations import delays, own_starts
 from rehearsal.operator import SETTINGS
 from rehearsal.recording import Recording, sources
 from rehearsal.stage import CannotRehearse, Stage
@@ -64,7 +65,8 @@ class Twin:
     """A world that continues a recording, and its clusters.
 
     `missing` names what could not be carried over. `wanted` is what the operator would write although nothing has
-    changed: `verb resource name`, or the call of a server.
+    changed: `verb resource name`, or the call of a server. `starts` are the seconds that servers take to start, for
+    components that take longer than typical ones.
     """
 
     stage: Stage
@@ -73,6 +75,7 @@ class Twin:
     nodes: int
     missing: Sequence[str]
     wanted: Sequence[str]
+    starts: Mapping[str, float]
 
 
 def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timings: Timings) -> Twin:
@@ -90,13 +93,23 @@ def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timi
         labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in nodes}
         Databases(_volumes(stage, recording), labels, stage.clock, timings).resume(clusters)
         _start(stage, recording)
+        starts = own_starts(recording.all(PODS))
+        stage.world.kubelet.delays.update(later := delays(starts, timings))
         settings = replace(SETTINGS, rechecks=False, discovery_image=_discovery_image(recording))
         wanted = _wanted(stage, settings)
     except BaseException:
         stage.world.stop()
         raise
-    read = [each for each in wanted if each.split()[1] not in {name.partition(".")[0] for name in recording.unread}]
-    return Twin(stage, settings, recording.clusters, len(specs), list(_missing(recording)), read)
+    unread = {name.partition(".")[0] for name in recording.unread}
+    return Twin(
+        stage=stage,
+        settings=settings,
+        clusters=recording.clusters,
+        nodes=len(specs),
+        missing=list(_missing(recording)),
+        wanted=[each for each in wanted if each.split()[1] not in unread],
+        starts={each: starts[each] for each in later},
+    )
 
 
 # The recorded cluster

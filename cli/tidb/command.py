@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cli.tidb.output import FORMATS
 from cli.tidb.session import Session
 
 Run = Callable[[Session, argparse.Namespace, Sequence[str]], int]
@@ -18,10 +19,12 @@ def no_arguments(_parser: argparse.ArgumentParser) -> None:
 class Command:
     """A command. `details` follows the usage in `--help`, after the table's summary.
 
-    `hands_on`: unknown flags belong to another program, and are in the last argument of `run`.
+    `hands_on`: unknown flags belong to another program, and are in the last argument of `run`. `formats` are the
+    values of `-o`.
     """
 
     run: Run
     add_arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
     details: str = ""
     hands_on: bool = False
+    formats: Sequence[str] = FORMATS

@@ -69,6 +69,7 @@ class Listed:
 COMMANDS: Mapping[str, Listed] = {
     "status": Listed("show a cluster at a glance, or a line for each", "cli.tidb.status.command:STATUS"),
     "doctor": Listed("say why a cluster is not as it should be, and the way out", "cli.doctor.command:DOCTOR"),
+    "plan": Listed("show what a change would do to a cluster", "cli.tidb.planning:PLAN"),
     "diff": Listed("show what the operator would write now", "cli.tidb.planned:DIFF"),
     "restart": Listed("restart a component pod by pod, or one pod", "cli.tidb.restart:RESTART"),
     "drain": Listed("move the pods of clusters off a node, one at a time", "cli.tidb.drain.command:DRAIN"),
@@ -107,17 +108,17 @@ def make_parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPa
             name, help=listed.summary, description=f"{summary} {command.details}", allow_abbrev=False
         )
         command.add_arguments(own)
-        _add_shared_flags(own)
+        _add_shared_flags(own, command.formats)
         own.set_defaults(command=command)
     return parser
 
 
-def _add_shared_flags(parser: argparse.ArgumentParser) -> None:
+def _add_shared_flags(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
     """Without defaults, which would override flags before the command."""
     flags = parser.add_argument_group("shared flags")
     unset = argparse.SUPPRESS
     flags.add_argument("-n", "--namespace", default=unset, help="the namespace (default: that of the context)")
     flags.add_argument("--context", default=unset, help="a context of the kubeconfig (default: the current one)")
     flags.add_argument("--kubeconfig", default=unset, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
-    flags.add_argument("-o", "--output", default=unset, choices=FORMATS, help="default: table")
+    flags.add_argument("-o", "--output", default=unset, choices=formats, help="default: table")
     flags.add_argument("--no-color", default=unset, action="store_true", help="as NO_COLOR=1")

@@ -17,6 +17,9 @@ from kube.objects import Json
 
 FORMATS = ("table", "json", "yaml")
 
+MARKDOWN = "markdown"
+"""A form of plans: comments in pull requests."""
+
 WIDTH = 80
 """The default width in columns."""
 

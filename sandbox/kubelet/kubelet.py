@@ -27,6 +27,7 @@ from sandbox.timings import Timings
 
 _URL = re.compile(r"(https?)://(?:127\.0\.0\.1|localhost):(\d+)(/\S*)?")
 _SLEEP = re.compile(r"\bsleep (\d+)")
+_COMPONENT = "app.kubernetes.io/component"
 _PULL_BACK_OFF = "ImagePullBackOff"
 _BAD_CONFIGURATION = "CreateContainerConfigError"
 _DEFAULT_GRACE = 30
@@ -57,6 +58,8 @@ class Kubelet:
         self._runs: dict[str, PodRun] = {}
         self._images: set[tuple[str, str]] = set()
         self._addresses = 0
+        self.delays: dict[str, float] = {}
+        """The seconds by which the servers of a component start later than by the timings, by its label."""
         self._adopted: dict[str, str] = {}
         """The addresses of adopted pods, by UID."""
 
@@ -340,7 +343,8 @@ class Kubelet:
         except NotMountable:
             return None
         try:
-            launch = _launch(pod, spec, mounts, run.address, slowness(self.faults.slow, pod))
+            delay = self.delays.get(labels_of(pod).get(_COMPONENT, ""), 0.0)
+            launch = _launch(pod, spec, mounts, run.address, slowness(self.faults.slow, pod) + delay)
         except NotMountable as missing:
             container.hold = Hold(_BAD_CONFIGURATION, str(missing), now)
             self._warn(pod, run, "Failed", f"Error: {missing}")

@@ -1,7 +1,7 @@
 """The twin of a running cluster is that cluster: the operator has as little to do in it, and does the same to it."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -38,12 +38,13 @@ def running() -> Iterator[Callable[..., OperatorWorld]]:
     """Creates a world with a cluster at rest."""
     worlds: list[OperatorWorld] = []
 
-    def create(tree: Json, unreadable: Sequence[str] = ()) -> OperatorWorld:
+    def create(tree: Json, unreadable: Sequence[str] = (), slow: Mapping[str, float] | None = None) -> OperatorWorld:
         def forbid(call: Call) -> Fault | None:
             is_forbidden = call.user == READER and call.resource in unreadable
             return Fault(refusal=Refusal(403, "Forbidden", "may not list")) if is_forbidden else None
 
         worlds.append(world := OperatorWorld(clock=FakeClock(), faults=forbid))
+        world.world.kubelet.faults.slow.update(slow or {})
         world.apply(tree)
         world.run_until_ready(tree["metadata"]["name"], within=300.0)
         world.run(5.0)
@@ -174,6 +175,19 @@ def test_a_full_node_has_no_room_for_another_pod(running: Callable[..., Operator
     (forecast,) = found.forecasts.values()
     assert "stuck" == forecast.end
     assert "basic-tikv-3" in forecast.message
+
+
+@pytest.mark.slow
+def test_starts_take_as_long_as_the_pods_took(running: Callable[..., OperatorWorld]) -> None:
+    world = running(sample("basic"), slow={"default/basic-tidb-*": 50.0})
+    found = twin(world)
+    assert 50.0 < found.starts["tidb"] < 60.0
+    tree = sample("basic")
+    tree["spec"]["tidb"]["replicas"] = 2
+    (forecast,) = rehearse_on(found, [tree]).forecasts.values()
+    (step,) = forecast.steps
+    assert step.ends is not None
+    assert found.starts["tidb"] <= step.ends - step.begins < found.starts["tidb"] + 20.0
 
 
 CHANGES = {

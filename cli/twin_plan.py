@@ -1,0 +1,144 @@
+"""The plan of a change on the twin of a running cluster: the work of `kubectl tidb plan`."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from apis.components import component_type
+from cli import certs, manifests, plan
+from cli.failures import Failure
+from cli.manifests import Manifest
+from cli.policies import Policy
+from cli.tidb.clusters import Found
+from cli.tidb.session import Session
+from kube.errors import ApiError
+from kube.objects import Json
+from kube.resources import SECRETS
+from ports.clock import Clock
+from rehearsal.change import rehearse_on
+from rehearsal.recording import Recording, record
+from rehearsal.twin import Twin, twin_of
+from sandbox.timings import Timings
+
+
+def show_plan(
+    session: Session, found: Found, files: Sequence[Path], settings: Sequence[str], policies: Sequence[Policy]
+) -> int:
+    """Rehearse a change of a cluster by manifests and settings, print the plan, and return the exit code.
+
+    Raises Failure, TransportError.
+    """
+    after = _changed(found, [each for path in files for each in manifests.read(path)], settings)
+    try:
+        recording = record(session.client, found.object.decode())
+    except ApiError as error:
+        raise plan.PlanFailed(f"{found.name} cannot be read: {error.message}") from None
+    with plan.silent(session.clock):
+        planned = _plan(recording, after, session.clock)
+    planned = replace(planned, policies=policies)
+    plan.show(planned, session.output)
+    return planned.code
+
+
+def _changed(found: Found, given: Sequence[Manifest], settings: Sequence[str]) -> Sequence[Manifest]:
+    """The manifests after the change; the cluster is among them. Raises Failure."""
+    namespace, name = found.object.metadata.namespace, found.object.metadata.name
+    placed = [_in_namespace(each, namespace) for each in given]
+    is_it = [(each.kind, each.namespace, each.name) == (found.resource.kind, namespace, name) for each in placed]
+    if given and not any(is_it):
+        raise Failure(f"{given[0].source.partition(',')[0]}: has no {found.resource.kind} {namespace}/{name}")
+    if not given and not settings:
+        raise Failure("nothing would change; name a manifest with -f, or use --set or --version")
+    body = next((each.body for each, it in zip(placed, is_it, strict=True) if it), None) or _manifest(found)
+    cluster = Manifest("the change", _with(body, settings))
+    return [*(each for each, it in zip(placed, is_it, strict=True) if not it), cluster]
+
+
+def _in_namespace(manifest: Manifest, namespace: str) -> Manifest:
+    meta = {"namespace": namespace} | manifest.body["metadata"]
+    return replace(manifest, body=manifest.body | {"metadata": meta})
+
+
+def _manifest(found: Found) -> Json:
+    """The cluster as a user would write it."""
+    tree, meta = found.object.decode(), found.object.metadata
+    named = {"namespace": meta.namespace, "name": meta.name}
+    return {key: tree[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": named}
+
+
+def _with(body: Json, settings: Sequence[str]) -> Json:
+    """An object with other values of fields. Raises Failure."""
+    changed: Json = msgspec.json.decode(msgspec.json.encode(body))
+    for each in settings:
+        path, is_given, value = each.partition("=")
+        head, *names = path.split(".")
+        if head != "spec" or not names or not all(names) or not is_given:
+            raise Failure(f"--set {each}: write the path of a field and its value, e.g. spec.tikv.replicas=5")
+        _set(changed, [head, *names], _value(each, value))
+    return changed
+
+
+def _set(tree: Json, names: Sequence[str], value: object) -> None:
+    """Set the field at a path. Raises Failure if an object on the way has another type."""
+    *way, last = names
+    for at, name in enumerate(way):
+        tree = tree.setdefault(name, {})
+        if not isinstance(tree, dict):
+            raise Failure(f"--set {'.'.join(names)}: {'.'.join(way[: at + 1])} is no object; use -f")
+    tree[last] = value
+
+
+def _value(setting: str, text: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise Failure(f"--set {setting}: {text} is no value in YAML; quote it") from None
+
+
+def _plan(recording: Recording, after: Sequence[Manifest], clock: Clock) -> plan.Plan:
+    """Rehearse a change on the twin. Raises Failure."""
+    with plan.failing():
+        twin = twin_of(recording, list(_secrets(recording, after)), clock.wall(), Timings.real())
+        with twin.stage:
+            rehearsed = rehearse_on(twin, [each.body for each in after])
+    return plan.Plan(rehearsed.forecasts, plan.left_out(after), _basis(twin))
+
+
+def _secrets(recording: Recording, after: Sequence[Manifest]) -> Iterator[Json]:
+    """Certificates in the Secrets that exist, as far as their names could be read; the rehearsal knows no keys."""
+    documents = [*(Manifest("the cluster", each) for each in recording.clusters), *after]
+    with tempfile.TemporaryDirectory(prefix="tidb-plan-") as place:
+        issued = {_key(each): each for each in certs.secrets(documents, Path(place))}
+    for key, each in issued.items():
+        if key in recording.secrets or str(SECRETS) in recording.unread:
+            yield each
+
+
+def _key(secret: Json) -> tuple[str, str]:
+    return secret["metadata"]["namespace"], secret["metadata"]["name"]
+
+
+def _basis(twin: Twin) -> plan.Basis:
+    remarks = [f"Not in the twin: {each}." for each in twin.missing]
+    if twin.wanted:
+        first = "The operator would write this in the twin even without the change; compare `kubectl tidb diff`: "
+        remarks.append(f"{first}{'; '.join(twin.wanted)}.")
+    document = {"nodes": twin.nodes, "durations": _durations(twin.starts)}
+    assumed = f"{twin.nodes} nodes and their pods as they are now, {_starts(twin.starts)}, and few regions"
+    return plan.Basis(f"{assumed}: larger stores take longer", document, remarks)
+
+
+def _durations(starts: Mapping[str, float]) -> Json:
+    return {"default": "typical", "own": {name: round(seconds) for name, seconds in sorted(starts.items())}}
+
+
+def _starts(starts: Mapping[str, float]) -> str:
+    """Which durations are the cluster's own."""
+    if not starts:
+        return "durations of typical clusters"
+    own = ", ".join(f"{component_type(name).title} {round(seconds)}s" for name, seconds in sorted(starts.items()))
+    return f"starts as long as its own pods took ({own}), other durations of typical clusters"

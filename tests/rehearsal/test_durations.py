@@ -1,0 +1,42 @@
+"""The time that servers take to start, from the history of their pods."""
+
+from typing import Any
+
+import pytest
+
+from kube.objects import Json
+from rehearsal.durations import delays, own_starts
+from sandbox.timings import Timings
+
+CREATED = "2026-01-01T00:00:00Z"
+
+
+def pod(ready: str, component: str = "tidb", restarts: int = 0, status: str = "True") -> Json:
+    conditions = [{"type": "Ready", "status": status, "lastTransitionTime": ready}]
+    return {
+        "metadata": {"creationTimestamp": CREATED, "labels": {"app.kubernetes.io/component": component}},
+        "status": {"conditions": conditions, "containerStatuses": [{"restartCount": restarts}]},
+    }
+
+
+def test_the_shortest_start_of_a_component_counts() -> None:
+    """The other pod has not been Ready for a moment since."""
+    found = own_starts([pod("2026-01-01T00:00:40Z"), pod("2026-01-01T00:50:00Z"), pod("2026-01-01T00:00:09Z", "pd")])
+    assert {"tidb": 40.0, "pd": 9.0} == found
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param({"ready": "2026-01-09T00:00:00Z"}, id="Ready again after days"),
+        pytest.param({"ready": "2026-01-01T00:00:40Z", "restarts": 1}, id="a container has restarted"),
+        pytest.param({"ready": ""}, id="no time"),
+    ],
+)
+def test_a_pod_without_a_known_start_says_nothing(told: dict[str, Any]) -> None:
+    assert {} == own_starts([pod(**told)])
+
+
+def test_only_later_starts_than_typical_ones_are_the_clusters_own() -> None:
+    typical = Timings.real()
+    assert {"tidb": 60.0 - typical.container_start - typical.tidb_start} == delays({"tidb": 60.0, "pd": 1.0}, typical)
