@@ -32,6 +32,9 @@ _COMPARED = (
 _NAMED = (PODS, PERSISTENT_VOLUME_CLAIMS)
 """Objects that other programs create from ours: their existence is enough."""
 
+_OF_STATEFUL_SET = re.compile(r"-\d{1,4}$")
+"""The end of names that StatefulSets give. The five characters that a Deployment's pod gets may all be digits."""
+
 _VOLATILE = {
     "uid",
     "resourceVersion",
@@ -71,7 +74,7 @@ def picture(client: Client, namespace: str) -> dict[str, object]:
                 seen |= _flat(_masked(item.decode()), f"{resource.kind} {item.metadata.name}")
     for resource in _NAMED:
         names = [item.metadata.name for item in client.list_page(resource, namespace).items]
-        seen |= dict.fromkeys([f"{resource.kind} {name}" for name in names if re.search(r"-\d+$", name)])
+        seen |= dict.fromkeys([f"{resource.kind} {name}" for name in names if _OF_STATEFUL_SET.search(name)])
     return seen
 
 
