@@ -1,7 +1,7 @@
 """Every kind of outage of a component, and the surfaces that must show it (reliability.md O8).
 
 `outage/pd.pending.all` keeps all pods of PD without a node for two minutes, `outage/tikv.lost-node.one` stops the
-machine of one TiKV pod. `simulate.judge.outages` checks what is shown meanwhile and a minute after the end.
+machine of one TiKV pod, `most` hits two of three. `simulate.judge.outages` checks what is shown meanwhile and a minute after the end.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ _PEER_PORTS: Mapping[str, int] = {"pd": 2380, "dm-master": 8291}
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """The pods that a plan hits: all of a component, or its last one."""
+    """The pods that a plan hits: all of a component, the majority above its lowest ones, or the last one."""
 
     home: Home
-    takes_all: bool
+    who: str
 
     @property
     def component(self) -> str:
@@ -50,7 +50,8 @@ class Victims:
     @property
     def pods(self) -> Sequence[str]:
         """Their names."""
-        ordinals = range(0 if self.takes_all else self.count - 1, self.count)
+        count = {"one": 1, "most": self.count // 2 + 1, "all": self.count}[self.who]
+        ordinals = range(self.count - count, self.count)
         return [f"{self._cluster}-{self.component}-{ordinal}" for ordinal in ordinals]
 
     def of(self, component: str) -> str:
@@ -162,7 +163,7 @@ _TROUBLES: Mapping[str, Trouble] = {
     "expired": _expired,
     "no-secret": _without_secret,
 }
-_WHO = ("one", "all")
+_WHO = ("one", "most", "all")
 _OF_CERTIFICATES = ("expired", "no-secret")
 
 
@@ -176,7 +177,7 @@ def _plan(rest: str) -> Plan:
         )
     if not _makes_sense(component, trouble, who):
         raise InvalidPlan(f"{rest!r}: there is nothing that could be seen, or nothing of the kind")
-    hit = Victims(_home(component, trouble), who == "all")
+    hit = Victims(_home(component, trouble), who)
     return Plan(
         name=f"{FAMILY.name}/{rest}",
         cluster=hit.home.cluster,
@@ -211,12 +212,13 @@ _UNSEEN = frozenset({*product(_PEER_PORTS, ("unreachable", "apart"), ("one",)), 
 def _makes_sense(component: str, trouble: str, who: str) -> bool:
     row = component_type(component)
     elects, reports_itself = component in _PEER_PORTS, row.of == TIDB_CLUSTER and asked_one_by_one(component)
-    if who == "one" and Victims(home_of(component), takes_all=False).count == 1:
+    count = Victims(home_of(component), who).count
+    if (who == "one" and count == 1) or (who == "most" and not (count > 2 and (elects or row.is_store))):
         return False
     match trouble:
         case "unreachable":
             # PD or DM's masters report all others
-            sensible = elects or reports_itself
+            sensible = who != "most" and (elects or reports_itself)
         case "apart":
             sensible = elects
         case "cut-off":
