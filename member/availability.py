@@ -145,4 +145,5 @@ def _none_serves(seen: Seen) -> Verdict | None:
 
 def _names(servers: Sequence[Server]) -> str:
     more = f" and {len(servers) - _NAMED} more" if len(servers) > _NAMED else ""
-    return ", ".join(f"{each.name} ({each.trouble})" for each in servers[:_NAMED]) + more
+    in_order = sorted(servers, key=lambda each: (len(each.name), each.name))
+    return ", ".join(f"{each.name} ({each.trouble})" for each in in_order[:_NAMED]) + more

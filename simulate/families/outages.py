@@ -1,7 +1,8 @@
 """Every kind of outage of a component, and the surfaces that must show it (reliability.md O8).
 
 `outage/pd.pending.all` keeps all pods of PD without a node for two minutes, `outage/tikv.lost-node.one` stops the
-machine of one TiKV pod, `most` hits two of three. `simulate.judge.outages` checks what is shown meanwhile and a minute after the end.
+machine of one TiKV pod, `most` hits two of three. `simulate.judge.outages` checks what is shown meanwhile and a minute
+after the end.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,5 +1,6 @@
 """What conditions, events and metrics report during an outage: within a minute, and no longer than it lasts."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -161,6 +162,11 @@ def test_pods_waiting_in_their_start_script_do_not_hide_a_lost_quorum(
     verb = "is" if running == 1 else "are"
     sentence = f"PD has lost its quorum: {running} of 3 members {verb} running"
     assert {("PDQuorumLost", sentence, False)} == said
+    message = wide.condition("Ready")["message"]
+    lost = re.findall(r"basic-pd-\d", message.partition("Lost: ")[2].partition(";")[0])
+    assert 3 - running == len(lost)
+    assert sorted(lost) == lost
+    assert ".;" not in message
     assert 1 == len(wide.events("PDQuorumLost"))
 
 
