@@ -19,6 +19,7 @@ from tests.cli.doctor.looking import reasons, shows
 from tests.cli.doctor.planting import IN_BOTH, Plant, cluster
 from tests.e2e import operators
 from tests.e2e.in_force import await_refusal
+from tests.e2e.operators import Operator
 from tests.e2e.waiting import CLOCK, eventually
 from tests.e2e.worlds import Place, create_cluster
 
@@ -49,12 +50,16 @@ _OF_LATER = frozenset({"OperatorNotRunning", "NotNoticed", "TwoOperators"})
 
 @pytest.mark.rule("13")
 def test_finds_planted_causes_on_a_real_control_plane(real: Place) -> None:
-    with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
+    with (
+        real.namespace() as namespace,
+        real.gate() as gate,
+        operators.running(real.new_log(), real.environment(gate)) as operator,
+    ):
         for name, plant in IN_BOTH.items():
             plant.before(real.client, namespace, name)
             create_cluster(real.client, cluster(name, plant), namespace)
         for name, plant in IN_BOTH.items():
-            found = _await(real, namespace, name, plant)
+            found = _await(real, operator, namespace, name, plant)
             shows([each for each in found if each.reason not in _OF_LATER], name, plant)
 
 
@@ -111,25 +116,29 @@ _OF_NAMESPACE: Sequence[tuple[str, Callable[[Client, str], None], Plant]] = (
 
 @pytest.mark.rule("13")
 def test_finds_what_a_real_namespace_forbids(real: Place) -> None:
-    with real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
+    with real.gate() as gate, operators.running(real.new_log(), real.environment(gate)) as operator:
         for name, prepare, plant in _OF_NAMESPACE:
             with real.namespace() as namespace:
                 prepare(real.client, namespace)
                 create_cluster(real.client, cluster(name, plant), namespace)
-                found = _await(real, namespace, name, plant)
+                found = _await(real, operator, namespace, name, plant)
                 shows([each for each in found if each.reason not in _OF_LATER], name, plant)
 
 
 @pytest.mark.rule("13")
 def test_finds_a_volume_that_the_user_deleted(real: Place) -> None:
     lost = Plant("ClaimLost", object="PersistentVolumeClaim pd-{name}-pd-0", field_="spec.volumeName")
-    with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
+    with (
+        real.namespace() as namespace,
+        real.gate() as gate,
+        operators.running(real.new_log(), real.environment(gate)) as operator,
+    ):
         create_cluster(real.client, cluster("lost", lost), namespace)
         eventually(lambda: real.client.find(PERSISTENT_VOLUME_CLAIMS, "pd-lost-pd-0", namespace) is not None)
         bound = eventually(lambda: _volume_of(real.client, namespace))
         real.client.delete(PERSISTENT_VOLUMES, bound)
         real.client.patch(PERSISTENT_VOLUMES, bound, "", {"metadata": {"finalizers": None}})
-        (finding,) = [each for each in _await(real, namespace, "lost", lost) if each.reason == lost.reason]
+        (finding,) = [each for each in _await(real, operator, namespace, "lost", lost) if each.reason == lost.reason]
         assert (("PersistentVolumeClaim pd-lost-pd-0",), bound) == (finding.objects, finding.value)
 
 
@@ -140,7 +149,7 @@ def _volume_of(client: Client, namespace: str) -> str:
     return str(tree["spec"].get("volumeName", "")) if bound else ""
 
 
-def _await(real: Place, namespace: str, name: str, plant: Plant) -> Sequence[Finding]:
+def _await(real: Place, operator: Operator, namespace: str, name: str, plant: Plant) -> Sequence[Finding]:
     """The findings once the cause is among them. Raises AssertionError if it never is."""
     seen: list[Finding] = []
     last: list[Facts] = []
@@ -155,7 +164,8 @@ def _await(real: Place, namespace: str, name: str, plant: Plant) -> Sequence[Fin
     def what_was_seen() -> str:
         (facts,) = last
         objects = [facts.status, *(each.get("status") for each in (*facts.stateful_sets, *facts.pods))]
-        return f"{plant.reason} of {name} is missing from {seen}; statuses {objects}; events {facts.all(EVENTS)}"
+        wanted = f"{plant.reason} of {name} is missing from {seen}"
+        return f"{wanted}; statuses {objects}; events {facts.all(EVENTS)}; the operator: {operator.said[-3000:]}"
 
     eventually(is_found, _PATIENCE, what_was_seen)
     return seen
