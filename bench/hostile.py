@@ -1,11 +1,10 @@
 """Clusters whose servers are hostile: how long another cluster waits for a change (reliability.md R31).
 
 Measures the time from the answer to the user's patch to the operator's first write for it, one change after another.
-First all servers are honest. Then 34 clusters are changed at once, and their servers answer as no server should. In the
-end the operator knows which clusters are slow. The operator may use 256 MiB.
+First all servers are honest, and 34 clusters are changed at once. Then their servers answer as no server should, and
+the clusters are changed again. In the end the operator knows which clusters are slow. The operator may use 256 MiB.
 
-All servers, the honest ones and the API server, share one process, which the hostile ones keep busy. How long keys wait
-in the queue, on average from the turn on, depends on the operator alone.
+The honest servers and the API server share this process; the hostile servers have one of their own.
 """
 
 import os
@@ -20,13 +19,16 @@ from tests.security.hostile_clusters import Scene, scene, wait_for_change
 
 _CHANGES = 100
 _AT_FIRST = 10
-"""The changes in the first seconds, when no cluster is known to be slow."""
+"""The changes in the first seconds after 34 clusters have been changed, when no cluster is known to be slow."""
 
 
 def main() -> int:
     """Measure the waits, and print the figures."""
     with tempfile.TemporaryDirectory() as directory, scene(Path(directory)) as here:
         honest = _waits(here, _CHANGES)
+        here.change_all("error", 3)
+        busy = _waits(here, _AT_FIRST)
+        here.await_ready()
         queued = _queued(here)
         here.turn()
         first = _waits(here, _AT_FIRST)
@@ -36,7 +38,7 @@ def main() -> int:
         spent = Cost(here.operator.pid).cpu_seconds() - before
     peer = "the same with honest servers"
     note(f"{len(here.network.modes)} hostile clusters; {spent:.1f} s of CPU; load {os.getloadavg()[0]:.1f}")
-    show("hostile_first_longest", max(first), 2.0, "s", "aim")
+    show("hostile_first_longest", max(first), max(busy), "s", peer)
     show("hostile_first_queued", seconds / keys, None, "s", "")
     show("hostile_p50", percentile(later, 50), percentile(honest, 50), "s", peer)
     show("hostile_p99", percentile(later, 99), percentile(honest, 99), "s", peer)

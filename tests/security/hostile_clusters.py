@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,14 +65,33 @@ class Scene:
     def turn(self) -> None:
         """Make the servers hostile, and change each of their clusters, so that the operator asks every server."""
         self.network.turn()
-        _provoke(self.client, self.network)
+        self.change_all("warn", 2)
+
+    def change_all(self, level: str, replicas: int) -> None:
+        """Change each cluster except the calm one to this log level and number of members, which must be new to it."""
+        for namespace in self.network.modes:
+            rolls: Json = {"tikv": {"config": {"log-level": level}}}
+            grows: Json = {"tikv": {"replicas": replicas}, "pd": {"config": {"log": {"level": level}}}}
+            changed = rolls if namespace in self.network.honest_pd else grows
+            self.client.patch(TIDB_CLUSTERS, "t", namespace, {"spec": changed})
+        for namespace in _WITH_DM:
+            spec: Json = {"master": {"replicas": replicas}, "worker": {"replicas": replicas}}
+            self.client.patch(DM_CLUSTERS, "d", namespace, {"spec": spec})
+
+    def await_ready(self) -> None:
+        """Wait until each cluster is Ready. Raises AssertionError naming the ones that are not."""
+        eventually(lambda: not self._unready(), 120.0, self._unready)
+
+    def _unready(self) -> Sequence[str]:
+        found = [each for kind in (TIDB_CLUSTERS, DM_CLUSTERS) for each in self.client.list_page(kind).items]
+        return [each.metadata.namespace for each in found if not holds(each.decode(), "Ready")]
 
 
 @contextlib.contextmanager
 def scene(directory: Path) -> Iterator[Scene]:
     """Bring up the clusters and the operator, and end them with the block."""
     with worlds.sandbox(directory, timings=QUICK) as place:
-        modes = {name: MODES[name] for name in MODES} | {f"behind-{name}": MODES[name] for name in _HONEST_PD}
+        modes = {name: name for name in MODES} | {f"behind-{name}": name for name in _HONEST_PD}
         honest = place.data_plane.transport(Origin(certificate=PROVEN))
         network = HostileNetwork(honest, modes, honest_pd=[f"behind-{name}" for name in _HONEST_PD])
         _forget_honest_proxy(directory / "kubeconfig")
@@ -82,8 +101,10 @@ def scene(directory: Path) -> Iterator[Scene]:
             network.serving(),
             operators.running(place.new_log(), environ, *flags, program=(sys.executable, "-c", _LIMITED)) as operator,
         ):
+            here = Scene(operator, network, place.client)
             _bring_up(place.client, network)
-            yield Scene(operator, network, place.client)
+            here.await_ready()
+            yield here
 
 
 def _forget_honest_proxy(kubeconfig: Path) -> None:
@@ -95,7 +116,7 @@ def _forget_honest_proxy(kubeconfig: Path) -> None:
 
 
 def _bring_up(client: Client, network: HostileNetwork) -> None:
-    """Create a cluster in each namespace, and wait until all are Ready."""
+    """Create a cluster in each namespace."""
     for namespace in (CALM, *network.modes):
         client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         tree = CLUSTERS["tiny"]() | {"metadata": {"name": "t"}}
@@ -106,22 +127,6 @@ def _bring_up(client: Client, network: HostileNetwork) -> None:
         client.create(TIDB_CLUSTERS, tree, namespace)
     for namespace in _WITH_DM:
         client.create(DM_CLUSTERS, _DM | {"metadata": {"name": "d"}}, namespace)
-
-    def all_ready() -> bool:
-        found = [each.decode() for kind in (TIDB_CLUSTERS, DM_CLUSTERS) for each in client.list_page(kind).items]
-        return all(holds(each, "Ready") for each in found)
-
-    eventually(all_ready, 120.0)
-
-
-def _provoke(client: Client, network: HostileNetwork) -> None:
-    """Changes for which the operator asks every server."""
-    for namespace in network.modes:
-        rolls: Json = {"tikv": {"config": {"log-level": "warn"}}}
-        grows: Json = {"tikv": {"replicas": 2}, "pd": {"config": {"log": {"level": "warn"}}}}
-        client.patch(TIDB_CLUSTERS, "t", namespace, {"spec": rolls if namespace in network.honest_pd else grows})
-    for namespace in _WITH_DM:
-        client.patch(DM_CLUSTERS, "d", namespace, {"spec": {"master": {"replicas": 2}, "worker": {"replicas": 2}}})
 
 
 def wait_for_change(client: Client) -> float:

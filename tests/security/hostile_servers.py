@@ -2,6 +2,9 @@
 
 Each namespace has one way to answer. All servers of a hostile namespace, whether PD, TiKV, TiDB or DM, answer alike,
 and their SQL ports, too. What they say has a mark by which a test finds it again.
+
+The proxy gives the connections of hostile servers to a process of its own (`python -m tests.security.hostile_servers`):
+what they send without end must not take the time of the honest servers, nor of the API server.
 """
 
 import contextlib
@@ -9,16 +12,20 @@ import gzip
 import itertools
 import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ports.transport import Request, Response, Transport, TransportError
+from tests.e2e.waiting import pause
 
 MARK = "said-by-a-hostile-server"
 """A text that no object, event, metric or log may show."""
@@ -33,15 +40,14 @@ _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 _CHUNKED = _HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A question that an operator has sent, and what the server would answer if it were honest."""
 
+    mode: str
+    """The server's mode, or the number of a mode of SQL ports."""
     url: str
     honest: bytes
     canary: int
-    pause: Callable[[], bool]
-    """Wait a moment; whether all is over."""
 
 
 Mode = Callable[[Asked], Iterable[bytes]]
@@ -69,9 +75,10 @@ def _without_end(first: bytes, piece: bytes = _PIECE) -> Mode:
 
 
 def _slowly(first: bytes) -> Mode:
-    def mode(asked: Asked) -> Iterator[bytes]:
+    def mode(_: Asked) -> Iterator[bytes]:
         yield first
-        while not asked.pause():
+        while True:
+            pause(0.2)
             yield b"x"
 
     return mode
@@ -197,6 +204,51 @@ _SQL: tuple[Mode, ...] = (
 )
 
 
+_SPEAKERS: Mapping[str, Mode] = {**MODES, **{str(number): mode for number, mode in enumerate(_SQL)}}
+
+
+def _speak(channel: socket.socket) -> None:
+    """Answer on each connection that arrives through `channel`, until its other end is closed."""
+    while True:
+        head, descriptors, _, _ = socket.recv_fds(channel, 4, 1, socket.MSG_WAITALL)
+        if not head:
+            return
+        said = channel.recv(int.from_bytes(head, "little"), socket.MSG_WAITALL)
+        connection = socket.socket(fileno=descriptors[0])
+        asked = msgspec.msgpack.decode(said, type=Asked)
+        threading.Thread(target=_answer, args=(connection, asked), daemon=True).start()
+
+
+def _answer(connection: socket.socket, asked: Asked) -> None:
+    with connection, contextlib.suppress(OSError):
+        for piece in _SPEAKERS[asked.mode](asked):
+            connection.sendall(piece)
+
+
+class _Speaker:
+    """The process that speaks for hostile servers."""
+
+    def __init__(self) -> None:
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            program = (sys.executable, "-m", __name__, str(theirs.fileno()))
+            root = Path(__file__).parents[2]
+            self._process = subprocess.Popen(program, cwd=root, pass_fds=[theirs.fileno()])
+        self._lock = threading.Lock()
+
+    def answer(self, connection: socket.socket, asked: Asked) -> None:
+        """Let the process answer on a connection, which the caller closes on its own side."""
+        body = msgspec.msgpack.encode(asked)
+        with self._lock:
+            socket.send_fds(self._channel, [len(body).to_bytes(4, "little")], [connection.fileno()])
+            self._channel.sendall(body)
+
+    def close(self) -> None:
+        """End the process, and all connections with it."""
+        self._channel.close()
+        self._process.wait()
+
+
 class HostileNetwork:
     """An HTTP proxy on a free port of 127.0.0.1: the operator's only way to servers. It records every host asked for.
 
@@ -204,8 +256,11 @@ class HostileNetwork:
     are hostile from the beginning.
     """
 
-    def __init__(self, honest: Transport, modes: Mapping[str, Mode], honest_pd: Collection[str] = ()) -> None:
-        """In the namespaces of `honest_pd`, PD stays honest, so that the operator asks the other servers."""
+    def __init__(self, honest: Transport, modes: Mapping[str, str], honest_pd: Collection[str] = ()) -> None:
+        """`modes` has the mode of each hostile namespace.
+
+        In the namespaces of `honest_pd`, PD stays honest, so that the operator asks the other servers.
+        """
         self.honest = honest
         self.modes = modes
         self.honest_pd = honest_pd
@@ -214,10 +269,10 @@ class HostileNetwork:
         """The hostile servers that got a request."""
         self.answered: dict[str, int] = dict.fromkeys(modes, 0)
         self.spoke_sql: dict[str, int] = dict.fromkeys(modes, 0)
-        self.ended = threading.Event()
         self.is_hostile = False
         self.canary = _Canary()
-        self._sql = dict(zip(modes, itertools.cycle(_SQL), strict=False))
+        self.speaker = _Speaker()
+        self._sql = dict(zip(modes, itertools.cycle(map(str, range(len(_SQL)))), strict=False))
         self._server = _Proxy(("127.0.0.1", 0), _Connection)
         self._server.network = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="hostile")
@@ -234,7 +289,7 @@ class HostileNetwork:
         try:
             yield
         finally:
-            self.ended.set()
+            self.speaker.close()
             self._server.shutdown()
             self._server.server_close()
             self._thread.join()
@@ -257,13 +312,13 @@ class HostileNetwork:
         self.answered[namespace] += 1
         return namespace
 
-    def sql_mode(self, namespace: str) -> Mode:
-        """The behaviour of the SQL port of a hostile TiDB."""
-        return self._sql[namespace]
+    def answer(self, connection: socket.socket, namespace: str, url: str, honest: bytes) -> None:
+        """Let a hostile server answer on a connection."""
+        self.speaker.answer(connection, Asked(self.modes[namespace], url, honest, self.canary.port))
 
-    def asked(self, url: str, honest: bytes) -> Asked:
-        """A question to a hostile server."""
-        return Asked(url, honest, self.canary.port, lambda: self.ended.wait(0.2))
+    def answer_sql(self, connection: socket.socket, namespace: str) -> None:
+        """Let the SQL port of a hostile TiDB answer on a connection."""
+        self.speaker.answer(connection, Asked(self._sql[namespace], "", b"", self.canary.port))
 
 
 class _Canary:
@@ -288,6 +343,10 @@ class _Proxy(ThreadingHTTPServer):
     daemon_threads = True
     network: HostileNetwork
 
+    def shutdown_request(self, request: Any) -> None:
+        """Close this side only: a connection of a hostile server stays open in the other process."""
+        self.close_request(request)
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore errors: the operator closes the connection during most answers."""
 
@@ -305,7 +364,7 @@ class _Connection(BaseHTTPRequestHandler):
         self.end_headers()
         if namespace := network.namespace_of(host):
             network.spoke_sql[namespace] += 1
-            self._pour(network.sql_mode(namespace)(network.asked(f"mysql://{self.path}", b"")))
+            network.answer_sql(self.connection, namespace)
 
     def _forward(self) -> None:
         network = self.server.network
@@ -320,7 +379,7 @@ class _Connection(BaseHTTPRequestHandler):
             return
         self.close_connection = True
         honest = _honest(network.honest, request)
-        self._pour(network.modes[namespace](network.asked(self.path, honest.body if honest else b"")))
+        network.answer(self.connection, namespace, self.path, honest.body if honest else b"")
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = _forward  # noqa: N815  (http.server's names)
 
@@ -337,13 +396,6 @@ class _Connection(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
-    def _pour(self, pieces: Iterable[bytes]) -> None:
-        with contextlib.suppress(OSError):
-            for piece in pieces:
-                if self.server.network.ended.is_set():
-                    return
-                self.connection.sendall(piece)
-
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name the base class gives it)
         """The network records what matters."""
 
@@ -354,3 +406,7 @@ def _honest(transport: Transport, request: Request) -> Response | None:
         return transport.request(replace(request, timeout=20.0))
     except TransportError:
         return None
+
+
+if __name__ == "__main__":
+    _speak(socket.socket(fileno=int(sys.argv[1])))
