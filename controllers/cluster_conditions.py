@@ -116,9 +116,8 @@ def _outdated(status: ComponentStatus) -> str:
 def with_progress(value: ConditionValue, news: ConditionValue) -> ConditionValue:
     """The value of Ready with the message of Progressing appended, unless that is done or says the same."""
     holds, reason, message = value
-    return (
-        value if news[1] == DONE or message in news[2] else (holds, reason, f"{message.removesuffix('.')}; {news[2]}")
-    )
+    sentence = message.removesuffix(".")
+    return value if news[1] == DONE or sentence in news[2] else (holds, reason, f"{sentence}; {news[2]}")
 
 
 def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:

@@ -21,7 +21,7 @@ from structlog.contextvars import bound_contextvars
 
 from apis import predicates
 from apis.times import stamp
-from dataplane.errors import AddressNotUnderstood, DataPlaneError
+from dataplane.errors import AddressNotUnderstood, ApiError, DataPlaneError
 from kube.actions import Decision
 from kube.objects import Json, Object
 from kube.semantic import covers
@@ -355,9 +355,11 @@ def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
 
 
 async def _call_hook(component: str, hook: Decision[NotDone | None]) -> NotDone | None:
-    """The answer of a hook; if the data plane does not answer, only the roll waits, not the rest of the reconcile."""
+    """The answer of a hook; if the data plane fails, only the roll waits, not the rest of the reconcile."""
     try:
         return await hook
+    except ApiError as error:
+        return Failed("ApiError", f"cannot continue the rolling restart of {component}: {error}")
     except DataPlaneError as error:
         return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {component}: {error}")
 

@@ -87,10 +87,11 @@ async def act(ctx: ClusterContext) -> Outcome:
 
 
 def _most_telling(outcomes: Sequence[Outcome]) -> Outcome:
-    for kind in (Refused, Waiting):
-        if found := next((outcome for outcome in outcomes if isinstance(outcome, kind)), None):
-            return found
-    return Done()
+    """All refusals in one, with the reason of the first; else the first wait."""
+    if refusals := [outcome for outcome in outcomes if isinstance(outcome, Refused)]:
+        refused = Refused(refusals[0].reason, "; ".join(each.message for each in refusals))
+        return in_time_for(refused, *outcomes)
+    return next((outcome for outcome in outcomes if isinstance(outcome, Waiting)), Done())
 
 
 async def _change(ctx: ClusterContext, spec: Component) -> Outcome:

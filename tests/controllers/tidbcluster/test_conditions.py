@@ -75,6 +75,14 @@ def test_the_message_of_ready_ends_with_the_work_in_progress() -> None:
     assert rolling == with_progress(rolling, progressing({}))
 
 
+def test_a_cause_that_work_waits_for_stands_once_in_the_message_of_ready() -> None:
+    missing = (False, "NoSuchCluster", "TidbCluster default/host does not exist; create it.")
+    assert missing == with_progress(missing, (True, "NoSuchCluster", f"tikv: {missing[2].removesuffix('.')}"))
+    lost = (True, "PDQuorumLost", "pd: 2 of 3 members are lost")
+    told = "TidbCluster default/host does not exist; create it; pd: 2 of 3 members are lost"
+    assert (False, "NoSuchCluster", told) == with_progress(missing, lost)
+
+
 def test_an_unready_pod_does_not_serve_even_if_its_server_is_healthy() -> None:
     tc = cluster(status=status(tidb={"statefulSet": SETTLED | {"readyReplicas": 1}}))
     assert [True, True, False] == [component_ready(tc, name)[0] for name in ("pd", "tikv", "tidb")]

@@ -250,3 +250,16 @@ def test_a_stalled_roll_has_its_own_reason(wide: OperatorWorld) -> None:
     assert "basic-tikv-2" in stuck["message"]
     wide.change(tikv={"version": image})
     wide.run_until_ready(within=600.0)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("7")
+def test_a_roll_that_pd_refuses_to_prepare_does_not_count_pd_as_unreachable(wide: OperatorWorld) -> None:
+    heal = wide.world.faults.eviction_refused("default/basic")
+    wide.change(tikv={"config": '[log]\nlevel = "warn"\n'})
+    wide.run(60.0)
+    refused = of_component(wide, "tikv", "Progressing")
+    assert ("True", "ApiError") == (refused["status"], refused["reason"])
+    assert "store is paused for leader transfer" in refused["message"]
+    heal()
+    wide.run_until_ready(within=600.0)

@@ -204,6 +204,15 @@ def refuse_to_grow(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rule("lifecycle-10.2")
+def test_names_the_refusals_of_all_components(basic: OperatorWorld) -> None:
+    smaller = {"requests": {"storage": "512Mi"}}
+    basic.change(pd=smaller, tikv=smaller)
+    told = refusal(basic)
+    assert ("spec.pd.requests.storage" in told, "spec.tikv.requests.storage" in told) == (True, True)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["FileSystemResizePending", "ControllerResizeError", "NodeResizeError", "VolumeResizeFailed"]
 )
