@@ -4,7 +4,7 @@ The commands validate strictly: an unknown field is an error that suggests the n
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,8 +12,11 @@ from typing import Any
 
 import msgspec
 
+from apis.cluster import Cluster
+from apis.crd import KINDS
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.model import Model
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
 from apis.unknown_fields import unknown_fields
@@ -115,8 +118,9 @@ def _manifest(source: str, document: object) -> Manifest:
             way_out = "write lower-case letters, digits and `-`, in quotes if they are digits alone"
             raise _misfit(source, f"metadata.{field}", value, way_out)
     manifest = Manifest(source, document)
-    if document["apiVersion"] == _OUR_API and document["kind"] == "TidbCluster":
-        _check_tidb_cluster(manifest)
+    model = _MODELS.get(manifest.kind) if document["apiVersion"] == _OUR_API else None
+    if model is not None:
+        _check_fields(manifest, model)
     return manifest
 
 
@@ -148,18 +152,21 @@ _KINDS_OF_VALUES = {
 }
 
 
-def _check_tidb_cluster(manifest: Manifest) -> None:
-    unknown = unknown_fields(manifest.body, TidbCluster)
-    if problems := [*map(str, unknown), *map(str, _problems(manifest.body))]:
+_MODELS: Mapping[str, type[Model]] = {kind.name: kind.model for kind in KINDS}
+
+
+def _check_fields(manifest: Manifest, model: type[Model]) -> None:
+    unknown = unknown_fields(manifest.body, model)
+    if problems := [*map(str, unknown), *map(str, _problems(manifest.body, model))]:
         raise BadManifest("\n".join(f"{manifest.source}: {problem}" for problem in problems))
 
 
-def _problems(tree: Json) -> list[Problem]:
-    """All errors in the fields of a TidbCluster: a value of a wrong type hides no other error."""
+def _problems(tree: Json, model: type[Model]) -> list[Problem]:
+    """All errors in the fields of an object: a value of a wrong type hides no other error."""
     misfits: dict[str, Problem] = {}
     while True:
         try:
-            cluster = with_defaults(decode(tree, TidbCluster))
+            decoded = decode(tree, model)
         except InvalidField as error:
             new = {each.field: each for each in error.problems if each.field not in misfits}
             misfits |= new
@@ -167,8 +174,16 @@ def _problems(tree: Json) -> list[Problem]:
             if not new:
                 return list(misfits.values())
         else:
-            found = validate(cluster) or immutability(cluster, Running())
+            found = _mistakes(decoded) if isinstance(decoded, Cluster) else ()
             return [*misfits.values(), *(each for each in found if not _is_below(each.field, misfits))]
+
+
+def _mistakes(decoded: Cluster) -> Sequence[Problem]:
+    """The mistakes in the spec of a cluster whose fields have the right types."""
+    cluster = with_defaults(decoded)
+    if mistakes := validate(cluster):
+        return mistakes
+    return immutability(cluster, Running()) if isinstance(cluster, TidbCluster) else ()
 
 
 def _is_below(path: str, others: Iterable[str]) -> bool:

@@ -54,7 +54,8 @@ def _changed(found: Found, given: Sequence[Manifest], settings: Sequence[str]) -
     if not given and not settings:
         raise Failure("nothing would change; name a manifest with -f, or use --set or --version")
     body = next((each.body for each, it in zip(placed, is_it, strict=True) if it), None) or _manifest(found)
-    cluster = Manifest("the change", _with(body, settings))
+    # JSON is YAML: a field that --set misspells is an error, as it is in a file
+    (cluster,) = manifests.parse(msgspec.json.encode(_with(body, settings)), "the change")
     return [*(each for each, it in zip(placed, is_it, strict=True) if not it), cluster]
 
 
@@ -67,6 +68,7 @@ def _manifest(found: Found) -> Json:
     """The cluster as a user would write it."""
     tree, meta = found.object.decode(), found.object.metadata
     named = {"namespace": meta.namespace, "name": meta.name}
+    named |= {key: tree["metadata"][key] for key in ("labels", "annotations") if key in tree["metadata"]}
     return {key: tree[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": named}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from apis.crd import KINDS
 from cli.manifests import BadManifest, apply, parse, read
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -61,6 +62,26 @@ def test_reports_the_mistakes_of_all_components_at_once() -> None:
         line.removeprefix("f, document 1: ").partition(': "')[0].partition(": must")[0]
         for line in str(refused.value).splitlines()
     )
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_names_an_unknown_field_of_each_kind(kind: str) -> None:
+    text = f"{{apiVersion: pingcap.com/v1alpha1, kind: {kind}, metadata: {{name: a}}, spec: {{nonsense: 1}}}}"
+    with pytest.raises(BadManifest, match=r"f, document 1: spec\.nonsense: unknown field"):
+        parse(text.encode(), "f")
+
+
+@pytest.mark.parametrize(
+    ("spec", "mistake"),
+    [
+        ("kind: Backup, spec: {br: {cluster: a}, s3: {provider: aws}, cleanPolicy: Never}", "spec.cleanPolicy: "),
+        ("kind: DMCluster, spec: {version: v8.5.2, master: {replicas: 3, requests: {storage: many}}}", "spec.master"),
+    ],
+)
+def test_names_a_bad_value_of_other_kinds(spec: str, mistake: str) -> None:
+    with pytest.raises(BadManifest) as refused:
+        parse(f"{{apiVersion: pingcap.com/v1alpha1, metadata: {{name: a}}, {spec}}}".encode(), "f")
+    assert f"f, document 1: {mistake}" in str(refused.value)
 
 
 def test_accepts_objects_of_any_kind_unchanged() -> None:

@@ -83,6 +83,7 @@ def test_a_cluster_that_cannot_be_read_has_no_plan(running: OperatorWorld, capsy
         (("--set", "spec.tikv.replicas"), "write the path of a field and its value"),
         (("--set", "spec.tikv.replicas.x=5"), "spec.tikv.replicas is no object; use -f"),
         (("--set", "spec.tikv.config={"), "{ is no value in YAML; quote it"),
+        (("--set", "spec.tikv.replicass=5"), "spec.tikv.replicass: unknown field"),
     ],
 )
 def test_a_change_that_cannot_be_understood_says_how_to_write_it(
