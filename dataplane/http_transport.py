@@ -265,19 +265,27 @@ def _body(answer: requests.Response, headers: Mapping[str, str], request: Reques
     """Read a body up to its limit. Raises AnswerRefused and the errors of `requests` and urllib3."""
     if headers.get("content-encoding", "").strip().lower() not in _NOT_ENCODED:
         raise AnswerRefused(request.method, request.url, "the server encoded its answer, which was not asked for")
-    body = bytearray()
     longest = request.longest_answer
+    too_long = f"the server sent more than the {longest} bytes that its answer may have"
+    if _announced(headers) > longest:
+        raise AnswerRefused(request.method, request.url, too_long)
+    body = bytearray()
     try:
         with read_at_most(_wire(answer), _FRAMING * longest + _LONGEST_HEAD, "chunks and trailers"):
             while piece := answer.raw.read(_CHUNK, decode_content=False):
                 body += piece
                 if len(body) > longest:
-                    what = f"the server sent more than the {longest} bytes that its answer may have"
-                    raise AnswerRefused(request.method, request.url, what)
+                    raise AnswerRefused(request.method, request.url, too_long)
         return bytes(body)
     finally:
         # an exception keeps its frames, and a caller may keep the exception
         body.clear()
+
+
+def _announced(headers: Mapping[str, str]) -> int:
+    """The length of a body by its headers; 0 if they have none."""
+    length = headers.get("content-length", "")
+    return int(length) if length.isdecimal() and length.isascii() and len(length) < 20 else 0
 
 
 def _wire(answer: requests.Response) -> socket.socket | None:

@@ -131,6 +131,11 @@ def test_a_body_is_read_up_to_its_limit(transport: HttpTransport, head: str) -> 
         transport.request(replace(get(port), longest_answer=1000))
 
 
+def test_a_body_announced_beyond_its_limit_is_not_awaited(transport: HttpTransport) -> None:
+    with serving(answers(_LONG)) as port, pytest.raises(AnswerRefused, match="more than the 1000 bytes"):
+        transport.request(replace(get(port), longest_answer=1000))
+
+
 def test_a_body_of_its_limit_is_read(transport: HttpTransport) -> None:
     with serving(answers("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfour")) as port:
         assert b"four" == transport.request(replace(get(port), longest_answer=4)).body
