@@ -155,7 +155,10 @@ IN_BOTH: Mapping[str, Plant] = {
     "variable": Plant("SecretMissing", {"env": [_VARIABLE]}, field_="Secret", value="nope"),
     "config-map": Plant("ConfigMapMissing", _volume({"configMap": {"name": "nope"}}), field_="ConfigMap", value="nope"),
     "crash": Plant(
-        "CrashLoop", {"additionalContainers": [_ENDS]}, beside=frozenset({"QoSNotGuaranteed", "PDQuorumLost"})
+        "CrashLoop",
+        {"additionalContainers": [_ENDS]},
+        # PD may answer for a moment between two ends of its neighbour, or never
+        beside=frozenset({"QoSNotGuaranteed", "PDQuorumLost", "NotObserved"}),
     ),
     "priority": Plant(
         "PriorityClassMissing",
