@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 from apis.accessor import find
 from apis.backup_shared import BRConfig, JobSpec, TiDBAccessConfig
-from apis.components import component_type, with_needed
+from apis.components import ComponentType, component_type, with_needed
 from apis.decoding import decode
 from apis.defaulting import with_defaults
-from apis.predicates import in_phase, is_available
+from apis.predicates import in_phase, is_available, status_of
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
 from controllers.job_deletion import JOB_TERMINATING, job_terminating
@@ -16,7 +16,7 @@ from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
 from kube.actions import Decision
 from kube.errors import AlreadyExists, ApiError
-from kube.objects import Json, Object, whose
+from kube.objects import Json, Object, condition_of, whose
 from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
 from member.backups.environment import BadJob, job_env, secret_names
 from member.labels import base_labels, selector_text
@@ -81,6 +81,8 @@ async def serving_cluster(
 def _not_serving(tc: TidbCluster) -> str:
     """A sentence about PD or TiKV that does not serve; empty if all regions have a majority, as far as PD reports."""
     for row in with_needed(component_type("tikv")):
+        if outage := _outage(tc, row):
+            return outage
         if not is_available(tc, row.name):
             return row.unavailable
     stores = [*tc.status.tikv.stores.values(), *tc.status.tikv.peer_stores.values()]
@@ -89,6 +91,19 @@ def _not_serving(tc: TidbCluster) -> str:
     if len(down) <= tolerated:
         return ""
     return f"{len(down)} of {len(stores)} TiKV stores are not Up ({', '.join(down)}); regions may lack a majority"
+
+
+def _outage(tc: TidbCluster, row: ComponentType) -> str:
+    """The sentence with which a component reports that it cannot serve; empty if it may serve.
+
+    Pods of backups may reach a PD that the operator cannot reach.
+    """
+    part = status_of(tc, row.name)
+    if part is None or row.outage is None:
+        return ""
+    ready = condition_of(part.conditions, "Ready")
+    cannot_serve = ready.get("reason") in row.outage.reasons - {row.outage.unreachable}
+    return str(ready.get("message")).removesuffix(".") if ready.get("status") == "False" and cannot_serve else ""
 
 
 def _of_other_images(ctx: JobOwner[M], tc: TidbCluster) -> str:

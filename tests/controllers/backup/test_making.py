@@ -90,6 +90,21 @@ def test_a_backup_waits_for_pd_and_tikv(backups: BackupsWorld, kind: str, member
     assert (said, not said) == (message.partition("BR cannot work: ")[2], bool(backups.jobs()))
 
 
+@pytest.mark.parametrize(("reason", "waits"), [("PDQuorumLost", True), ("PDNoLeader", True), ("PDUnreachable", False)])
+def test_a_backup_waits_for_the_end_of_an_outage_and_quotes_it(
+    backups: BackupsWorld, reason: str, *, waits: bool
+) -> None:
+    backups.set_serving()
+    outage = {"type": "Ready", "status": "False", "reason": reason, "message": "1 of 3 members is running. See a page."}
+    status = {"status": {"pd": {"conditions": [outage]}}}
+    backups.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, status, subresource="status")
+    backups.add()
+    backups.run(15)
+    _, _, message = backups.condition("Waiting")
+    said = "1 of 3 members is running. See a page" if waits else ""
+    assert (said, not waits) == (message.partition("BR cannot work: ")[2], bool(backups.jobs()))
+
+
 def test_a_backup_waits_while_tikv_is_upgraded_to_another_image(backups: BackupsWorld) -> None:
     backups.set_serving(phase="Upgrade")
     for number, image in enumerate(("pingcap/tikv:v8.5.2", "pingcap/tikv:v8.1.0")):
