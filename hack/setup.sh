@@ -34,6 +34,20 @@ version=$("$python" --version 2>&1) || fail "PYTHON=$python does not start"
 "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python has no venv or pip; install them \
 (Debian: apt-get install python3-venv python3-pip)"
 
+# two installations into one directory at once would break each other, and a later one the program that already runs
+stamp=$dir/.setup-${2:-}
+mkdir -p "$dir" || fail "cannot create $dir"
+exec 9<"$dir"
+if ! "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null; then
+    echo "setup: waiting for another installation into $dir"
+    "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
+    sources=${0%/*}/..
+    if [ -f "$stamp" ] && [ -z "$(find "$sources/setup.cfg" "$sources/pyproject.toml" "$0" -newer "$stamp")" ]; then
+        exit 0
+    fi
+fi
+rm -f "$stamp"
+
 is_usable() {
     "$dir/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' && "$dir/bin/python" -m pip --version
 }
@@ -54,3 +68,4 @@ echo "setup: installing this project into $dir; the first time takes a minute or
 quiet=-q
 [ ! -t 1 ] || quiet=
 "$dir/bin/python" -m pip install $quiet --disable-pip-version-check --editable ".$extra"
+: >"$stamp"

@@ -1,8 +1,10 @@
 """Missing programs of a machine are named, with the packages that provide them (`hack/setup.sh`)."""
 
+import fcntl
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,24 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def set_up(directory: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run the script with nothing else in its environment, and without the system's Python."""
-    return subprocess.run(
+    with start(directory, **environ) as process:
+        stdout, stderr = process.communicate(timeout=30)
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def start(directory: Path, **environ: str) -> subprocess.Popen[str]:
+    """Start the script, with the programs of `directory` and those few of the system that it needs."""
+    tools = directory / "tools"
+    tools.mkdir(exist_ok=True)
+    for name in ("find", "mkdir", "rm"):
+        if not (tools / name).exists():
+            (tools / name).symlink_to(str(shutil.which(name)))
+    return subprocess.Popen(
         [str(ROOT / "hack" / "setup.sh"), str(directory / "venv")],
-        env={"PATH": str(directory), "SYSTEM_PYTHON": "", **environ},
-        capture_output=True,
+        env={"PATH": f"{directory}:{tools}", "SYSTEM_PYTHON": "", **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=30,
-        check=False,
     )
 
 
@@ -113,6 +126,19 @@ def test_a_directory_that_is_no_environment_keeps_its_files(tmp_path: Path) -> N
     set_up(tmp_path)
     assert "mine" == mine.read_text("utf-8")
     assert "--clear" not in (tmp_path / "python3.11.calls").read_text("utf-8")
+
+
+def test_waits_for_another_installation_and_does_not_repeat_it(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    venv.mkdir()
+    held = os.open(venv, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with start(tmp_path, PYTHON=sys.executable) as waiting:
+        assert waiting.stdout
+        assert f"setup: waiting for another installation into {venv}\n" == waiting.stdout.readline()
+        (venv / ".setup-").touch()
+        os.close(held)
+        assert ("", 0) == (waiting.stdout.read(), waiting.wait(30))
 
 
 def test_shellcheck_finds_nothing_in_our_scripts() -> None:
