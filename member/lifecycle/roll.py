@@ -483,7 +483,11 @@ def _troubles(view: RollView) -> list[str]:
 
 
 def next_roll_poll(ctx: ClusterContext, component: str) -> float:
-    """Seconds until the next check of a roll; more often shortly after a pod has become Ready."""
+    """Seconds until the next check of a roll; more often shortly after a pod has become Ready.
+
+    A pod that has never been Ready, e.g. because no node has room for it, makes no check more urgent.
+    """
     now = ctx.deps.clock.wall()
-    ages = [seconds_since(pod.decode_as(Pod).ready_since, now) for pod in pods_of(ctx, component)]
-    return min(next_poll(ctx, component), poll_interval(min(ages, default=0.0)))
+    times = (pod.decode_as(Pod).ready_since for pod in pods_of(ctx, component))
+    polls = (poll_interval(seconds_since(since, now)) for since in times if since)
+    return min([next_poll(ctx, component), *polls])
