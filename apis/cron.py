@@ -54,7 +54,7 @@ class Schedule:
             yield from _spaced(self.every, self.anchor, time)
             return
         for each in CronSim(self.fields, time.astimezone(self.zone)):
-            # of a repeated time of day the first is meant, which may be in the past
+            # a time of day that occurs twice counts at its first occurrence, which may be in the past
             if (found := each.astimezone(UTC)) > time:
                 yield found
 

@@ -234,7 +234,9 @@ def differences(served: Mapping[str, Metric]) -> list[str]:
     """Differences between the served metrics and the reference, in words."""
     listed = labels().keys()
     unlisted = [f"{name} is served: give it a place in TOPICS" for name in sorted(served.keys() - listed)]
-    return unlisted + [f"{name} is in TOPICS, but nobody serves it" for name in sorted(listed - served.keys())]
+    return unlisted + [
+        f"{name} is in TOPICS, but the operator does not serve it" for name in sorted(listed - served.keys())
+    ]
 
 
 def page(served: Mapping[str, Metric]) -> str:

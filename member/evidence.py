@@ -44,7 +44,7 @@ class Evidence:
     __slots__ = ("what",)
 
     def __init__(self, maker: object, what: str) -> None:
-        """Raise TypeError unless a live read is the maker."""
+        """Raise TypeError if anything but a live read creates it."""
         if maker is not _LIVE_READ:
             raise TypeError("evidence comes from a live read; use one of the functions of member.evidence")
         self.what = what
@@ -65,7 +65,7 @@ class LivePods(Evidence):
     __slots__ = ("pods",)
 
     def __init__(self, maker: object, component: str, pods: Sequence[Object]) -> None:
-        """Raise TypeError unless a live read is the maker."""
+        """Raise TypeError if anything but a live read creates it."""
         super().__init__(maker, f"the current pods of {component}")
         self.pods = pods
 
@@ -77,7 +77,7 @@ class LiveStatus(Evidence):
     __slots__ = ("status",)
 
     def __init__(self, maker: object, status: Any) -> None:
-        """Raise TypeError unless a live read is the maker."""
+        """Raise TypeError if anything but a live read creates it."""
         super().__init__(maker, "the current status of the cluster")
         self.status = status
 

@@ -214,7 +214,7 @@ class Operator:
 
     @property
     def loops(self) -> tuple[Callable[[], bool], ...]:
-        """The same as one step of each thread in a process."""
+        """One step of each thread that a process of the operator has, for an interleaving of threads."""
         first, *others = (controller.process_ready_item for controller in self.controllers)
         return self._inform, first, *others, *others, self._send_events
 

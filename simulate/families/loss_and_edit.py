@@ -266,7 +266,7 @@ def during(
 
 
 def _of_dm(plan: Plan, hit: Subject, ends: tuple[str, ...]) -> Plan:
-    """The same for a DMCluster, which is alone: a TidbCluster could lose its only PD with a machine."""
+    """The plan for a DMCluster. No TidbCluster runs beside it, because a lost machine could take its only PD."""
     gone = Edit(at=0.5, delete=f"{TIDB_CLUSTERS}/{NAME}")
     bound = sources(hit.home.begins_at - 10.0, "orders", "clients")
     edits = (gone, hit.made(1.0), *plan.edits)

@@ -29,7 +29,7 @@ _TITLES = {
     "WaitingFor": {row.word for row in _MANAGED if row.name in _WAITED_FOR},
     **{text: {row.title for row in _MANAGED if row.is_store} for text in ("Failover", "FailedOver", "StoreDown")},
 }
-"""The reasons with the title of a component, and these components."""
+"""The reasons that contain the title of a component, and the titles that occur."""
 
 
 @dataclass(frozen=True, slots=True)

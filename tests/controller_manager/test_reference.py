@@ -23,14 +23,14 @@ def test_reports_and_rewrites_an_outdated_page(
     assert (0, 0) == (reference.main([]), reference.main(["--check"]))
 
 
-def test_a_metric_that_is_in_one_of_the_two_only_is_named() -> None:
+def test_names_a_metric_that_only_the_topics_or_only_the_server_has() -> None:
     registry = CollectorRegistry()
     Gauge("new_metric", "Not listed.", registry=registry)
     served = dict(reference.metrics()) | dict(reference.named(registry))
     del served["workqueue_depth"]
     assert [
         "new_metric is served: give it a place in TOPICS",
-        "workqueue_depth is in TOPICS, but nobody serves it",
+        "workqueue_depth is in TOPICS, but the operator does not serve it",
     ] == reference.differences(served)
 
 
