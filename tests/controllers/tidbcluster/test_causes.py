@@ -63,17 +63,17 @@ SPECS: dict[str, tuple[Json, str]] = {
     ),
     "a cluster to join": (
         {"cluster": {"name": "other"}},
-        "pd: spec.cluster names TidbCluster default/other, which does not exist",
+        "spec.cluster names TidbCluster default/other, which does not exist",
     ),
     "a cluster to use": (
         {"cluster": {"name": "other"}, "pd": None},
-        "tikv: spec.cluster names TidbCluster default/other, which does not exist",
+        "spec.cluster names TidbCluster default/other, which does not exist",
     ),
     "consent": (
         {"cluster": {"name": "other", "namespace": "elsewhere"}, "pd": None},
         "tikv: TidbCluster elsewhere/other does not exist, or does not allow references from namespace default",
     ),
-    "a PD": ({"pd": None}, "tikv: the cluster has no PD: add spec.pd, or name a cluster that has one in spec.cluster"),
+    "a PD": ({"pd": None}, "the cluster has no PD: add spec.pd, or name a cluster that has one in spec.cluster"),
 }
 
 
