@@ -155,7 +155,7 @@ def test_pods_waiting_in_their_start_script_do_not_hide_a_lost_quorum(
     lose(wide)
     wide.run_until(lambda: wide.condition("Ready").get("reason") == "PDQuorumLost", within=60.0)
     said = set()
-    for _ in range(90):
+    for _ in range(30):
         wide.run(20.0)
         ready = wide.condition("Ready")
         said.add((ready["reason"], ready["message"].partition(".")[0], wide.reason() == "PDUnreachable"))
