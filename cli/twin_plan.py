@@ -68,7 +68,6 @@ def _manifest(found: Found) -> Json:
     """The cluster as a user would write it."""
     tree, meta = found.object.decode(), found.object.metadata
     named = {"namespace": meta.namespace, "name": meta.name}
-    named |= {key: tree["metadata"][key] for key in ("labels", "annotations") if key in tree["metadata"]}
     return {key: tree[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": named}
 
 
