@@ -70,8 +70,9 @@ def is_default(key: str, value: Any, beside: Json) -> bool:
         return bool(value == _pull_policy(str(beside.get(_PULLED[key]) or "")))
     if key in _DERIVED:
         return bool(value == beside.get(_DERIVED[key]))
-    if any(mark in beside and key in defaults for mark, defaults in _OF_VOLUMES.items()):
-        return any(mark in beside and value == defaults.get(key) for mark, defaults in _OF_VOLUMES.items())
+    for mark, defaults in _OF_VOLUMES.items():
+        if mark in beside and key in defaults:
+            return bool(value == defaults[key])
     return key in _CONSTANT and bool(value == _CONSTANT[key])
 
 

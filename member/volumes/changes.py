@@ -108,7 +108,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     infeasible = {move.pod: why for move in judged if (why := infeasibility(move.claim, move.wanted))}
     stale = {pod: step.why for pod, step in refusals.items()} | infeasible
     in_vain = not sizes_differ(body, wanted) and any(_is_newly_stale(move, live) for move in moves)
-    why = "; ".join([*filter(None, [reasons(refusals.values())]), *dict.fromkeys(infeasible.values())])
+    why = "; ".join([*reasons(refusals.values()), *dict.fromkeys(infeasible.values())])
     refused = volume_replacement.refusal(ctx, spec, why, digest(wanted), in_vain=in_vain) if stale else None
     if stale and refused is None:
         refused = _without_class(ctx, spec, moves)

@@ -73,12 +73,12 @@ class Refuse:
         return f"{self.field}: PersistentVolumeClaim {self.claim} {self.what}"
 
 
-def reasons(refused: Iterable[Refuse]) -> str:
+def reasons(refused: Iterable[Refuse]) -> list[str]:
     """The sentences of refusals. One sentence stands for all claims of which the same is true."""
     alike: dict[tuple[str, str], list[str]] = {}
     for each in refused:
         alike.setdefault((each.field, each.what), []).append(each.claim)
-    return "; ".join(Refuse(field, _first_of(claims), what).why for (field, what), claims in alike.items())
+    return [Refuse(field, _first_of(claims), what).why for (field, what), claims in alike.items()]
 
 
 def _first_of(claims: Sequence[str]) -> str:
