@@ -14,6 +14,7 @@ from controllers.controller import Controller
 from controllers.other_operators import OtherOperators, Scope
 from controllers.runtime import Runtime
 from controllers.wiring import tidb_controllers
+from dataplane.answer_budget import AnswerBudget
 from dataplane.clients import DataPlane
 from dataplane.http_transport import HttpTransport
 from dataplane.mysql import MySqlConnector
@@ -87,7 +88,7 @@ def _data_plane(
     environ: Mapping[str, str], runtime: Runtime, planned: PlannedWrites, when: Callable[[], bool]
 ) -> DataPlane:
     told, sql = planned.add_call, MySqlConnector(environ)
-    connect = partial(HttpTransport, environ)
+    connect = partial(HttpTransport, environ, budget=AnswerBudget())
     return DataPlane(
         lambda tls: ReadOnlyTransport(connect(tls), told, when),
         runtime.fence,

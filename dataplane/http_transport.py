@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import requests
@@ -21,6 +21,7 @@ from requests.adapters import HTTPAdapter
 from requests.utils import urldefragauth
 from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
+from dataplane.answer_budget import SHORT, AnswerBudget, Reservation
 from dataplane.tls import TlsMaterial, client_context
 from ports.deadlines import (
     DeadlineConnection,
@@ -71,11 +72,14 @@ _CHUNK = 1 << 16
 class HttpTransport:
     """Sends requests under one TLS identity. Thread-safe."""
 
-    def __init__(self, environ: Mapping[str, str], tls: TlsMaterial | None = None) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], tls: TlsMaterial | None = None, budget: AnswerBudget | None = None
+    ) -> None:
         """Prepare, without connecting. Without `tls`, https peers are verified with the system's authorities.
 
-        Raises BadTlsMaterial.
+        `budget` limits the long answers of all transports that share it. Raises BadTlsMaterial.
         """
+        self._budget = budget or AnswerBudget()
         self._preparing = _Preparing(environ)
         self._session = requests.Session()
         self._session.trust_env = False
@@ -89,8 +93,7 @@ class HttpTransport:
         with _typed_errors(request):
             answer = self._send(request, read=request.timeout)
             with answer:
-                headers = _lower(answer.headers)
-                return Response(answer.status_code, headers, _body(answer, headers, request))
+                return _received(answer, request, self._budget)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
         """Send and return after the headers. The caller handles redirects and encodings.
@@ -261,25 +264,65 @@ class _HttpStream:
             return chunk
 
 
-def _body(answer: requests.Response, headers: Mapping[str, str], request: Request) -> bytes:
-    """Read a body up to its limit. Raises AnswerRefused and the errors of `requests` and urllib3."""
-    if headers.get("content-encoding", "").strip().lower() not in _NOT_ENCODED:
-        raise AnswerRefused(request.method, request.url, "the server encoded its answer, which was not asked for")
-    longest = request.longest_answer
-    too_long = f"the server sent more than the {longest} bytes that its answer may have"
-    if _announced(headers) > longest:
-        raise AnswerRefused(request.method, request.url, too_long)
-    body = bytearray()
-    try:
-        with read_at_most(_wire(answer), _FRAMING * longest + _LONGEST_HEAD, "chunks and trailers"):
-            while piece := answer.raw.read(_CHUNK, decode_content=False):
-                body += piece
-                if len(body) > longest:
-                    raise AnswerRefused(request.method, request.url, too_long)
-        return bytes(body)
-    finally:
+def _received(answer: requests.Response, request: Request, budget: AnswerBudget) -> Response:
+    """The answer with its body. Raises AnswerRefused and the errors of `requests` and urllib3."""
+    headers = _lower(answer.headers)
+    with _Reading(answer, headers, request, budget) as reading:
+        return reading.response()
+
+
+class _Reading:
+    """Reads a body up to its limit, with room for it in the budget if it is long."""
+
+    def __init__(
+        self, answer: requests.Response, headers: Mapping[str, str], request: Request, budget: AnswerBudget
+    ) -> None:
+        self._answer, self._headers, self._request, self._budget = answer, headers, request, budget
+        self._room: Reservation | None = None
+        self._body = bytearray()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         # an exception keeps its frames, and a caller may keep the exception
-        body.clear()
+        self._body.clear()
+        if self._room is not None:
+            self._room.close()
+
+    def response(self) -> Response:
+        """The whole answer. Raises AnswerRefused."""
+        if self._headers.get("content-encoding", "").strip().lower() not in _NOT_ENCODED:
+            raise self._refused("the server encoded its answer, which was not asked for")
+        longest, announced = self._request.longest_answer, _announced(self._headers)
+        self._require(announced, announced)
+        with read_at_most(_wire(self._answer), _FRAMING * longest + _LONGEST_HEAD, "chunks and trailers"):
+            while piece := self._answer.raw.read(_CHUNK, decode_content=False):
+                self._require(len(self._body) + len(piece), longest)
+                self._body += piece
+        found = Response(self._answer.status_code, self._headers, bytes(self._body))
+        if self._room is not None:
+            self._room.keep(found)
+        return found
+
+    def _require(self, length: int, most: int) -> None:
+        """Check a length, and reserve room for `most` bytes when it is no longer short. Raises AnswerRefused."""
+        longest = self._request.longest_answer
+        if length > longest:
+            raise self._refused(f"the server sent more than the {longest} bytes that its answer may have")
+        if length > SHORT and self._room is None:
+            self._room = self._budget.reserve(most, self._left())
+            if self._room is None:
+                what = f"no room for its answer: the operator holds {self._budget.held} of {self._budget.most} bytes"
+                raise self._refused(f"{what} of long answers of all clusters; it asks again later")
+
+    def _left(self) -> float:
+        """Seconds until the deadline of the answer."""
+        remaining = getattr(_wire(self._answer), "remaining", None)
+        return (remaining() if remaining else None) or 0.0
+
+    def _refused(self, why: str) -> AnswerRefused:
+        return AnswerRefused(self._request.method, self._request.url, why)
 
 
 def _announced(headers: Mapping[str, str]) -> int:

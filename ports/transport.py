@@ -120,7 +120,7 @@ class Request:
         return self.method == "GET" or self.only_asks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Response:
     """An HTTP answer; header names are in lower case. `streamed` bytes went to the request's receiver, not
     to `body`.
