@@ -1,8 +1,10 @@
 """The start of the project's programs. Until a program handles Ctrl-C itself, it ends the process without a
-traceback.
+traceback. A crash of the interpreter, and SIGABRT, print the stacks of all threads.
 """
 
+import faulthandler
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -14,6 +16,8 @@ def start(program: str) -> int:
     The import takes most of a second, in which Ctrl-C would make Python print a traceback. If the parent process made
     the program ignore Ctrl-C, as shells do for background jobs, the program keeps ignoring it.
     """
+    if sys.stderr:
+        faulthandler.enable()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     main: Callable[[], int] = import_module(program).main

@@ -133,14 +133,28 @@ def running(
     operator = Operator(log, environ, "--metrics-addr=127.0.0.1:0", *flags, program=program)
     try:
         yield operator
+    except AssertionError as failure:
+        failure.add_note(_end(operator))
+        raise
     finally:
-        if operator.is_running:
-            operator.signal(signal.SIGTERM)
-            with contextlib.suppress(AssertionError):
-                operator.wait(10.0)
-        if operator.is_running:
-            operator.kill()
-            operator.wait()
+        _end(operator)
+
+
+def _end(operator: Operator) -> str:
+    """End an operator. Return its exit status, and where its threads hang if SIGTERM does not end it."""
+    if not operator.is_running:
+        return f"the operator has exited: {operator.exit_code}"
+    operator.signal(signal.SIGTERM)
+    try:
+        return f"the operator ran until SIGTERM: {operator.wait(10.0)}"
+    except AssertionError:
+        before = len(operator.said)
+    operator.signal(signal.SIGABRT)  # prints the stack of each thread, even if one keeps the others from running
+    with contextlib.suppress(AssertionError):
+        operator.wait(5.0)
+    operator.kill()
+    operator.wait()
+    return f"the operator hung: {operator.said[before:]}"
 
 
 def reaching(kubeconfig: Path, proxy: str, namespace: str = "", **more: str) -> Mapping[str, str]:

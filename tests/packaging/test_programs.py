@@ -57,3 +57,32 @@ def test_a_background_program_keeps_ignoring_ctrl_c() -> None:
     done = _interrupted("tidb-discovery", "/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
     assert (0, "") == (done.returncode, done.stderr)
     assert "tidb-discovery" in done.stdout
+
+
+_HANGING = """\
+import sys, types
+
+module = types.ModuleType("hanging")
+
+def main():
+    import re, threading
+    threading.Timer(0.2, print, ["looping"], {"file": sys.stderr, "flush": True}).start()
+    while True:
+        re.match("(a*)*b", "a" * 24)  # keeps the interpreter's lock for seconds
+
+module.main = main
+sys.modules["hanging"] = module
+from ports.starting import start
+start("hanging")
+"""
+
+
+@pytest.mark.slow
+def test_sigabrt_prints_where_each_thread_of_a_hanging_program_is() -> None:
+    process = subprocess.Popen([sys.executable, "-c", _HANGING], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    with process.stderr as said:
+        assert "looping" in said.readline()
+        process.send_signal(signal.SIGABRT)
+        stacks = said.read()
+    assert (-signal.SIGABRT, True) == (process.wait(60), "in main" in stacks)
