@@ -15,18 +15,23 @@ _SECRET_NAME = re.compile(
     r"token|passw|pwd|authorization|cookie|(private|api|client|access|account)[_-]?key", re.IGNORECASE
 )
 
+_LONGEST = 32_768
+"""Characters of a text in a log line."""
+
+# all threads wait while a pattern is matched, also with a text of 1 MB that a user wrote. The time may not grow with
+# the square of the length: a pattern begins only where the text before it cannot belong to the match.
 _SECRET_TEXTS = (
     # a private key
     (re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL), rf"\1{REDACTED}\2"),
     # a JSON web token, e.g. a service account's
-    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), REDACTED),
+    (re.compile(r"(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]*"), REDACTED),
     # the Authorization header and its value
     (re.compile(r"(authorization[\"']?\s*[=:]\s*[\"']?\w+)\s+[\w.~+/=-]+", re.IGNORECASE), rf"\1 {REDACTED}"),
     (re.compile(r"\b(bearer)\s+[\w.~+/=-]{16,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     # https://user:password@host
     (re.compile(r"(://[^/\s:@]*:)[^@/\s]+@"), rf"\1{REDACTED}@"),
     # user:password@tcp(host), the format of Go's MySQL drivers
-    (re.compile(r"(\b[\w.-]+:)[^@/\s]+(?=@(?:tcp|unix)\()"), rf"\1{REDACTED}"),
+    (re.compile(r"(?<![^@/\s])([^@/\s:]*:)[^@/\s]+(?=@(?:tcp|unix)\()"), rf"\1{REDACTED}"),
     # password=..., "token": "...", the keys and signatures of object storage
     (
         re.compile(
@@ -69,7 +74,9 @@ def _redacted(value: Any) -> Any:
 
 
 def redact_text(text: str) -> str:
-    """`text` without parts that look like secrets."""
+    """`text` without parts that look like secrets, at most 32,768 characters of it."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
     for pattern, replacement in _SECRET_TEXTS:
         text = pattern.sub(replacement, text)
     return text

@@ -1,7 +1,11 @@
 """No secret reaches the log."""
 
+import signal
+from itertools import product
+
 import pytest
 
+from controller_manager import redaction
 from controller_manager.redaction import REDACTED, redact, redact_text
 
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2lnbmF0dXJl"
@@ -53,6 +57,7 @@ def test_an_absent_secret_shows_as_absent() -> None:
         ("user=root&password=hunter2&x=1", f"user=root&password={REDACTED}&x=1"),
         ("MYSQL_PWD=hunter2 mysql", f"MYSQL_PWD={REDACTED} mysql"),
         ("root:hunter2@tcp(tidb:4000)/", f"root:{REDACTED}@tcp(tidb:4000)/"),
+        ("dsn=root:hunter:2@unix(/s) of a:b", f"dsn=root:{REDACTED}@unix(/s) of a:b"),
         ("s3://bucket?secret-access-key=hunter2&x=1", f"s3://bucket?secret-access-key={REDACTED}&x=1"),
         ("https://account/blob?sv=1&sig=hunter2", f"https://account/blob?sv=1&sig={REDACTED}"),
         ('{"token": "hunter2", "a": 1}', f'{{"token": "{REDACTED}", "a": 1}}'),
@@ -77,3 +82,44 @@ def test_texts_that_look_like_secrets_are_cut(text: str, clean: str) -> None:
 )
 def test_ordinary_texts_stay_as_they_are(text: str) -> None:
     assert text == redact_text(text)
+
+
+def test_a_long_text_is_cut() -> None:
+    text = redact_text("x" * 40_000 + "password=hunter2")
+    assert (True, "… (7248 more characters)") == (text.startswith("x" * 32_768), text[32_768:])
+
+
+_PARTS = (
+    "a",
+    ".",
+    ":",
+    "-",
+    "@",
+    "eyJ",
+    "eyJa",
+    "://",
+    " ",
+    "=",
+    "token",
+    "authorization",
+    "bearer ",
+    "-----BEGIN ",
+    "&sig",
+)
+
+
+@pytest.mark.slow
+def test_the_time_for_a_text_does_not_grow_with_the_square_of_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_LONGEST", 1 << 20)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a text took 5 s of CPU; linear patterns take 0.1 s")
+
+    signal.signal(signal.SIGPROF, fail)
+    try:
+        for unit in map("".join, product(_PARTS, repeat=2)):
+            signal.setitimer(signal.ITIMER_PROF, 5.0)
+            redact_text(unit * (200_000 // len(unit)))
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
