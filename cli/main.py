@@ -126,6 +126,12 @@ def _plan(arguments: Sequence[str]) -> int:
     return plan.run(arguments)
 
 
+def _drill(arguments: Sequence[str]) -> int:
+    from cli import drill
+
+    return drill.run(arguments)
+
+
 def _uninstall(arguments: Sequence[str]) -> int:
     from cli import uninstall
 
@@ -145,6 +151,7 @@ _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "certs": _certs,
     "diff": _diff,
     "plan": _plan,
+    "drill": _drill,
     "doctor": lambda arguments: _tidb(["doctor", *arguments]),
     "tidb": _tidb,
     "uninstall": _uninstall,
@@ -167,6 +174,8 @@ certs      FILE: print the Secrets with certificates that its clusters need, for
 diff       what the controller-manager would write now; nothing is written, and all of its flags are taken
            -n NAMESPACE       look at this namespace only
 plan       --from OLD --to NEW: what a change of manifests would do to their clusters, by a rehearsal in a sandbox
+drill      --from FILE --fail node/NAME: what the loss of a node, zone, pod or the operator would do to them
+           --to NEW           ... in the middle of this change, with --during STEP, --at TIME or --every-moment
 doctor     CLUSTER: say why a cluster is not as it should be, and the way out
 uninstall  --check: say which objects would hang without the operator, and in which order to delete them
 tidb       the plugin of kubectl, as `kubectl tidb`: see, restart, pause, drain, ... clusters (docs/kubectl-tidb.md)

@@ -114,7 +114,7 @@ class Plan:
     def breaches(self) -> Sequence[str]:
         """The policies that are broken, in words."""
         pairs = ((key, forecast, policy) for key, forecast in self.forecasts.items() for policy in self.policies)
-        found = ((key, policy, _breach(policy, forecast)) for key, forecast, policy in pairs)
+        found = ((key, policy, breach(policy, forecast.steps, forecast.floors)) for key, forecast, policy in pairs)
         return [f"{policy.name}={policy.bound} is broken by {key}: {how}" for key, policy, how in found if how]
 
     @property
@@ -136,16 +136,25 @@ def plan_of(before: Sequence[Manifest], after: Sequence[Manifest], clock: Clock)
     """
     if not any(each.kind in CLUSTER_MODELS for each in after):
         raise PlanFailed(f"--to has no cluster; name a file with one of {', '.join(CLUSTER_MODELS)}")
-    with tempfile.TemporaryDirectory(prefix="tidb-plan-") as place:
-        missing = list(certs.secrets([*before, *after], Path(place)))
+    missing = issued([*before, *after])
     with failing():
         found = rehearse([*missing, *(each.body for each in before)], [each.body for each in after], clock.wall())
+    return Plan(found.forecasts, left_out(after), basis_of(found.nodes))
+
+
+def issued(manifests: Sequence[Manifest]) -> list[Json]:
+    """Secrets with the certificates that clusters need and the manifests lack."""
+    with tempfile.TemporaryDirectory(prefix="tidb-plan-") as place:
+        return list(certs.secrets(manifests, Path(place)))
+
+
+def basis_of(nodes: int) -> Basis:
+    """What a rehearsal assumes that knows no cluster."""
     assumed = (
-        f"{found.nodes} nodes in {ZONES} zones with room for every pod, durations of typical clusters, and an empty "
+        f"{nodes} nodes in {ZONES} zones with room for every pod, durations of typical clusters, and an empty "
         "database: larger stores take longer"
     )
-    document = {"nodes": found.nodes, "zones": ZONES, "durations": "typical"}
-    return Plan(found.forecasts, left_out(after), Basis(assumed, document))
+    return Basis(assumed, {"nodes": nodes, "zones": ZONES, "durations": "typical"})
 
 
 @contextmanager
@@ -164,15 +173,15 @@ def left_out(manifests: Iterable[Manifest]) -> Sequence[str]:
     return [f"{each.kind} {each.namespace}/{each.name}" for each in manifests if each.kind not in APPLIED]
 
 
-def _breach(policy: Policy, forecast: Forecast) -> str:
-    """How a forecast breaks a policy; empty if it does not."""
+def breach(policy: Policy, steps: Sequence[Step], floors: Sequence[Floor]) -> str:
+    """How steps and lowest numbers of Ready pods break a policy; empty if they do not."""
     if policy.name == MAX_RESTARTS:
-        count = len({each.pod for each in forecast.steps if each.act == "restarts"})
+        count = len({each.pod for each in steps if each.act == "restarts"})
         what = f"{count} pods restart" if count != 1 else "1 pod restarts"
         return what if count > policy.bound else ""
     component = MINIMA[policy.name]
-    lowest = min((each.lowest for each in forecast.floors if each.component == component), default=policy.bound)
-    return f"{component_type(component).title} has {lowest} Ready pods for a while" if lowest < policy.bound else ""
+    least = min((each.lowest for each in floors if each.component == component), default=policy.bound)
+    return f"{component_type(component).title} has {least} Ready pods for a while" if least < policy.bound else ""
 
 
 def _goes(forecast: Forecast) -> bool:
@@ -192,13 +201,13 @@ def verdict(forecast: Forecast) -> str:
     if forecast.end == "refused":
         return f"Refused: {forecast.message}"
     if forecast.end == "held":
-        return f"{what} in about {_span(forecast.seconds)}; {forecast.message}." if what else f"{forecast.message}."
+        return f"{what} in about {span(forecast.seconds)}; {forecast.message}." if what else f"{forecast.message}."
     if forecast.end == "stuck":
-        return f"Gets stuck after {_span(forecast.seconds)}: {forecast.message}"
+        return f"Gets stuck after {span(forecast.seconds)}: {forecast.message}"
     if not forecast.steps:
         return "No pod restarts, starts or leaves."
     meanwhile = list(map(_sentence, forecast.gaps)) or ["all components serve meanwhile"]
-    return "; ".join([f"{what} in about {_span(forecast.seconds)}", *(meanwhile if forecast.floors else [])]) + "."
+    return "; ".join([f"{what} in about {span(forecast.seconds)}", *(meanwhile if forecast.floors else [])]) + "."
 
 
 def _summary(steps: Sequence[Step]) -> str:
@@ -212,10 +221,11 @@ _PLURALS: Mapping[Act, str] = {"restarts": "restart", "starts": "start", "leaves
 
 def _sentence(gap: Gap) -> str:
     title = component_type(gap.component).title
-    return f"{title} has {gap.ready} of the {gap.needed} pods that it needs, for {_span(gap.seconds)}"
+    return f"{title} has {gap.ready} of the {gap.needed} pods that it needs, for {span(gap.seconds)}"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """A span in words, e.g. `90s`."""
     return length(timedelta(seconds=seconds))
 
 
@@ -233,7 +243,7 @@ def page_of(plan: Plan) -> Page:
                 yield f"Warning: {warning}"
             if forecast.floors:
                 yield ""
-                yield _lowest(forecast)
+                yield lowest(forecast.floors)
             yield ""
         yield from _notes(plan)
 
@@ -252,7 +262,7 @@ def markdown_of(plan: Plan) -> str:
                 yield from (f"| {' | '.join(row)} |" for row in map(_row, forecast.steps))
                 yield ""
             if forecast.floors:
-                yield f"{_lowest(forecast)}\n"
+                yield f"{lowest(forecast.floors)}\n"
         yield from (f"{each}\n" for each in _notes(plan))
 
     return "".join(f"{printable(each, lines=True)}\n" for each in lines())
@@ -265,8 +275,9 @@ def _notes(plan: Plan) -> Iterator[str]:
     yield f"Assumed: {plan.basis.assumed}."
 
 
-def _lowest(forecast: Forecast) -> str:
-    return f"Ready at least: {', '.join(_floor(each) for each in forecast.floors)}."
+def lowest(floors: Sequence[Floor]) -> str:
+    """The lowest numbers of Ready pods, in a sentence."""
+    return f"Ready at least: {', '.join(map(_floor, floors))}."
 
 
 def _floor(floor: Floor) -> str:
@@ -287,5 +298,5 @@ def _row(step: Step) -> tuple[str, str, str]:
 def _end(step: Step) -> str:
     if step.ends is None:
         return f"{step.act}, and is not Ready at the end"
-    span = _span(step.ends - step.begins)
-    return f"leaves within {span}" if step.act == "leaves" else f"{step.act}, Ready after {span}"
+    taken = span(step.ends - step.begins)
+    return f"leaves within {taken}" if step.act == "leaves" else f"{step.act}, Ready after {taken}"

@@ -7,32 +7,24 @@ take as long as in a typical cluster, and the database is empty.
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 from typing import Any
 
-from apis.accessor import COMPONENT_LABEL, workloads
-from apis.cluster import WITHOUT_EFFECT
+from apis.accessor import workloads
 from apis.cluster_kinds import CLUSTER_MODELS
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.ordinals import desired_replicas
 from kube.client import Client
 from kube.errors import AlreadyExists
-from kube.objects import Json, condition_of
-from kube.resources import (
-    CONFIG_MAPS,
-    DM_CLUSTERS,
-    NAMESPACES,
-    PODS,
-    SECRETS,
-    STATEFUL_SETS,
-    STORAGE_CLASSES,
-    TIDB_CLUSTERS,
-    Resource,
-)
-from rehearsal.forecast import Forecast, Frame, Pod, forecast
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, DM_CLUSTERS, NAMESPACES, SECRETS, STORAGE_CLASSES, TIDB_CLUSTERS, Resource
+from member.context import Settings
+from rehearsal.film import Film, Watcher
+from rehearsal.forecast import Forecast, forecast
 from rehearsal.operator import SETTINGS
 from rehearsal.stage import CannotRehearse, Stage
 from rehearsal.twin import Twin
@@ -53,10 +45,8 @@ ZONES = 3
 
 _LONGEST = 6 * 3600.0
 """The seconds after which a change that still makes progress counts as stuck."""
-_PATIENCE = 10 * 60.0
-"""The seconds without progress after which it counts as stuck: longer than a failover takes."""
-_REFUSED = 60.0
-"""The seconds for which a refusal must last."""
+_SETTLES = 60.0
+"""The seconds for which nothing happens between the clusters' creation and the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,57 +57,101 @@ class Rehearsed:
     nodes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A world at rest, with its clusters as they are before a change. `nodes` is the number of machines."""
+
+    stage: Stage
+    settings: Settings
+    clusters: Sequence[Json]
+    nodes: int
+
+    def films(self, changed: Iterable[Json] = ()) -> Mapping[str, Film]:
+        """Films of all clusters, and of those that `changed` adds, from now on, by cluster."""
+        clusters = {_key(each): each for each in (*self.clusters, *changed)}
+        world, began = self.stage.world, self.stage.clock.now()
+        return {
+            key: Film(world, APPLIED[each["kind"]], _namespace(each), each["metadata"]["name"], began)
+            for key, each in clusters.items()
+        }
+
+    def watch(self, films: Mapping[str, Film]) -> bool:
+        """Let time pass until nothing more happens to the clusters; False if that takes longer than hours."""
+        watcher = Watcher(self.stage.clock, list(films.values()))
+        return self.stage.run(watcher.is_over, _LONGEST, watcher.look)
+
+
 def rehearse(before: Sequence[Json], after: Sequence[Json], began: datetime) -> Rehearsed:
     """Bring the clusters of `before` up, then apply `after`. Both are lists of objects; `before` may be empty.
 
     Objects that only `before` has stay as they are. `began` is the time of day at the beginning. Raises CannotRehearse,
     InvalidField for a cluster that cannot be decoded, and ApiError for an object that the API server rejects.
     """
-    clusters = [each for each in (*before, *after) if each["kind"] in CLUSTER_MODELS]
-    nodes = list(_nodes(clusters))
-    with Stage(nodes, began, Timings.real()) as world:
-        world.enter(replace(SETTINGS, rechecks=False))
-        _prepare(world.admin, (*before, *after))
-        for each in before:
-            _put(world.admin, each)
-        _bring_up(world, [each for each in before if each["kind"] in CLUSTER_MODELS])
-        forecasts = _change(world, [each for each in after if each["kind"] in CLUSTER_MODELS], after)
-        return Rehearsed(forecasts, len(nodes))
+    with built(before, after, began) as scene:
+        return Rehearsed(change(scene, after), scene.nodes)
 
 
 def rehearse_on(twin: Twin, after: Sequence[Json]) -> Rehearsed:
     """Apply `after` to the twin of a running cluster. For the exceptions see `rehearse`."""
-    world = twin.stage
-    changed = [each for each in after if each["kind"] in CLUSTER_MODELS]
-    clusters = {_key(each): each for each in (*twin.clusters, *changed)}
-    world.enter(twin.settings)
-    _come_to_rest(world, twin.clusters)
-    _prepare(world.admin, after)
-    return Rehearsed(_change(world, list(clusters.values()), after), twin.nodes)
+    return Rehearsed(change(entered(twin, after), after), twin.nodes)
 
 
-def _come_to_rest(world: Stage, clusters: Sequence[Json]) -> None:
+@contextmanager
+def built(before: Sequence[Json], after: Sequence[Json], began: datetime) -> Iterator[Scene]:
+    """A world with the clusters of `before`, all Ready, and with room for `after`. Raises as `rehearse`."""
+    clusters = [each for each in (*before, *after) if each["kind"] in CLUSTER_MODELS]
+    nodes = list(_nodes(clusters))
+    with Stage(nodes, began, Timings.real()) as stage:
+        settings = replace(SETTINGS, rechecks=False)
+        stage.enter(settings)
+        _prepare(stage.admin, (*before, *after))
+        for each in before:
+            _put(stage.admin, each)
+        there = [each for each in before if each["kind"] in CLUSTER_MODELS]
+        scene = Scene(stage, settings, there, len(nodes))
+        _bring_up(scene)
+        yield scene
+
+
+def entered(twin: Twin, after: Sequence[Json] = ()) -> Scene:
+    """The twin once its operator has nothing left to do, with what the objects `after` name. Raises CannotRehearse."""
+    twin.stage.enter(twin.settings)
+    scene = Scene(twin.stage, twin.settings, twin.clusters, twin.nodes)
+    _come_to_rest(scene)
+    _prepare(twin.stage.admin, after)
+    return scene
+
+
+def _come_to_rest(scene: Scene) -> None:
     """Let the operator write what it wants anyway. Raises CannotRehearse if that restarts pods or does not end."""
-    films = [_Film(world, each, world.clock.now()) for each in clusters]
-    watcher = _Watcher(world, films)
-    world.run(watcher.is_over, _LONGEST, watcher.look)
-    for film in films:
+    films = scene.films()
+    scene.watch(films)
+    for key, film in films.items():
         found = forecast(film.frames)
         if found.end == "stuck":
-            raise CannotRehearse(f"{film.key} does not come to rest in the twin: {found.message}")
+            raise CannotRehearse(f"{key} does not come to rest in the twin: {found.message}")
         if found.steps:
             first, why = found.steps[0], "`kubectl tidb diff` shows why"
             raise CannotRehearse(f"pod {first.pod} {first.act} in the twin before the change; {why}")
 
 
-def _change(world: Stage, clusters: Sequence[Json], after: Sequence[Json]) -> Mapping[str, Forecast]:
+def change(scene: Scene, after: Sequence[Json]) -> Mapping[str, Forecast]:
     """Apply objects, and watch the clusters until nothing more happens."""
-    films = {_key(each): _Film(world, each, world.clock.now()) for each in clusters}
-    for each in after:
-        _put(world.admin, each)
-    watcher = _Watcher(world, list(films.values()))
-    world.run(watcher.is_over, _LONGEST, watcher.look)
+    films = scene.films(clusters_of(after))
+    put(scene, after)
+    scene.watch(films)
     return {key: forecast(film.frames) for key, film in films.items()}
+
+
+def clusters_of(objects: Iterable[Json]) -> list[Json]:
+    """The clusters among objects."""
+    return [each for each in objects if each["kind"] in CLUSTER_MODELS]
+
+
+def put(scene: Scene, objects: Iterable[Json]) -> None:
+    """Create or replace objects, as a user does."""
+    for each in objects:
+        _put(scene.stage.admin, each)
 
 
 def _key(cluster: Json) -> str:
@@ -204,91 +238,10 @@ def _required_labels(affinity: Json) -> dict[str, str]:
     return found
 
 
-def _bring_up(world: Stage, clusters: Sequence[Json]) -> None:
-    films = [_Film(world, each, world.clock.now()) for each in clusters]
-    watcher = _Watcher(world, films)
-    if not world.run(watcher.is_over, _LONGEST, watcher.look) or not all(film.frames[-1].is_over for film in films):
-        film = next(film for film in films if not film.frames[-1].is_over)
-        raise CannotRehearse(f"{film.key} does not become Ready before the change: {film.frames[-1].message}")
-    world.run(lambda: False, _REFUSED)
-
-
-# What happens to a cluster
-
-
-class _Film:
-    """The frames of one cluster."""
-
-    def __init__(self, world: Stage, cluster: Json, began: float) -> None:
-        self.key = _key(cluster)
-        self._world = world
-        self._resource = APPLIED[cluster["kind"]]
-        self._namespace, self._name = _namespace(cluster), cluster["metadata"]["name"]
-        self._began = began
-        self.frames: list[Frame] = [self._frame()]
-
-    def look(self) -> bool:
-        """Add a frame if something has changed; return True if more than words have."""
-        frame, last = self._frame(), self.frames[-1]
-        is_news = not frame.looks_like(last)
-        words, last_words = (frame.message, frame.warnings), (last.message, last.warnings)
-        if is_news or words != last_words or frame.is_ready != last.is_ready:
-            self.frames.append(frame)
-        return is_news
-
-    def _frame(self) -> Frame:
-        mirror = self._world.world.mirror
-        tree = mirror.get(self._resource, self._namespace, self._name) or {}
-        uid = (tree.get("metadata") or {}).get("uid")
-        sets = [each for each in mirror.list(STATEFUL_SETS, self._namespace) if uid and _controller(each) == uid]
-        by_uid = {each["metadata"]["uid"]: each["metadata"]["labels"][COMPONENT_LABEL] for each in sets}
-        pods = (each for each in mirror.list(PODS, self._namespace) if _controller(each) in by_uid)
-        conditions = (tree.get("status") or {}).get("conditions") or ()
-        progressing = condition_of(conditions, "Progressing")
-        without_effect = (condition_of(conditions, kind) for kind in WITHOUT_EFFECT)
-        return Frame(
-            at=self._world.clock.now() - self._began,
-            pods={each["metadata"]["name"]: _pod(each, by_uid[_controller(each)]) for each in pods},
-            replicas={by_uid[each["metadata"]["uid"]]: each["spec"]["replicas"] for each in sets},
-            is_ready=condition_of(conditions, "Ready").get("status") == "True",
-            is_waiting=progressing.get("status") == "True",
-            reason=str(progressing.get("reason") or ""),
-            message=str(progressing.get("message") or ""),
-            warnings=[str(each.get("message")) for each in without_effect if each.get("status") == "True"],
-        )
-
-
-def _controller(tree: Json) -> str:
-    owners = tree["metadata"].get("ownerReferences") or ()
-    return next((str(each["uid"]) for each in owners if each.get("controller")), "")
-
-
-def _pod(tree: Json, component: str) -> Pod:
-    meta = tree["metadata"]
-    conditions = (tree.get("status") or {}).get("conditions") or ()
-    is_ready = condition_of(conditions, "Ready").get("status") == "True"
-    node = str(tree["spec"].get("nodeName") or "")
-    return Pod(meta["uid"], component, node, is_ready, meta.get("deletionTimestamp") is not None)
-
-
-class _Watcher:
-    """Decides when nothing more will happen: all is done, refused, or has stood still for long."""
-
-    def __init__(self, world: Stage, films: Sequence[_Film]) -> None:
-        self._clock = world.clock
-        self._films = films
-        self._since = world.clock.now()
-
-    def look(self) -> None:
-        """Look at all clusters."""
-        is_news = [film.look() for film in self._films]
-        if any(is_news):
-            self._since = self._clock.now()
-
-    def is_over(self) -> bool:
-        """True if nothing more will happen."""
-        quiet = self._clock.now() - self._since
-        last = [film.frames[-1] for film in self._films]
-        if all(each.is_over or each.is_held or each.is_refused for each in last):
-            return quiet >= _REFUSED
-        return quiet >= _PATIENCE
+def _bring_up(scene: Scene) -> None:
+    films = scene.films()
+    scene.watch(films)
+    for key, film in films.items():
+        if not film.frames[-1].is_over:
+            raise CannotRehearse(f"{key} does not become Ready before the change: {film.frames[-1].message}")
+    scene.stage.run(lambda: False, _SETTLES)

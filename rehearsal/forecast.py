@@ -1,7 +1,7 @@
 """What a change does to a cluster, judged from frames: what was seen at each moment of a rehearsal. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -25,12 +25,30 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
+class Regions:
+    """The regions of a database, and how many of them are hurt.
+
+    - `without_spare`: one more store lost, and they lose their majority
+    - `without_majority`: they can be neither read nor written
+    - `without_copy`: no store with a copy runs
+    - `leaderless`: they have a majority, which has not elected a leader yet
+    """
+
+    total: int
+    without_spare: int = 0
+    without_majority: int = 0
+    without_copy: int = 0
+    leaderless: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """A cluster at one moment.
 
     `at`: seconds since the change. `replicas`: what the StatefulSets request, by component. `reason` and `message` are
     of the condition Progressing, whose `is_waiting` is its status; `is_ready` is the status of Ready. `warnings` name
-    fields of the spec that have no effect.
+    fields of the spec that have no effect. `lost` are the pods that the operator has recorded as lost, with their
+    components. `regions` are known in a drill.
     """
 
     at: float
@@ -41,6 +59,8 @@ class Frame:
     reason: str
     message: str
     warnings: Sequence[str] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)
+    regions: Regions | None = None
 
     @property
     def is_over(self) -> bool:
@@ -59,7 +79,8 @@ class Frame:
 
     def looks_like(self, other: "Frame") -> bool:
         """True if only the time and the words have changed, e.g. the number of leaders that a wait still counts."""
-        return (self.pods, self.replicas, self.reason) == (other.pods, other.replicas, other.reason)
+        mine, others = ((each.pods, each.replicas, each.reason, each.lost, each.regions) for each in (self, other))
+        return mine == others
 
     def ready(self, component: str) -> int:
         """The number of pods of a component that serve."""

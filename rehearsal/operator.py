@@ -198,11 +198,14 @@ class Operator:
                 return
         raise NeverSettles(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
 
-    def let_pass(self, end: float) -> None:
-        """Let the world run until the operator may have work: a change, its next timer, or the time `end`."""
+    def let_pass(self, end: float, is_new: Callable[[], bool] = lambda: False) -> None:
+        """Let the world run until the operator may have work: a change, its next timer, or the time `end`.
+
+        It stops earlier at a moment at which something `is_new` to the caller.
+        """
         due = self.timers.next_due()
         until = end if due is None else min(due, end)
-        self._world.advance(max(until - self._world.clock.now(), 0.0), self.has_news)
+        self._world.advance(max(until - self._world.clock.now(), 0.0), lambda: self.has_news() or is_new())
 
     def step(self) -> bool:
         """Look, and sync one ready key; True if one was ready."""

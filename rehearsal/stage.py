@@ -40,10 +40,20 @@ class Stage:
             self.world, self.clock, self._seed, kubernetes=kubernetes, dataplane=dataplane, settings=settings
         )
 
-    def run(self, is_over: Callable[[], bool], within: float, look: Callable[[], None] = lambda: None) -> bool:
+    def leave(self) -> None:
+        """Let the operator's process end."""
+        self._operator = None
+
+    def run(
+        self,
+        is_over: Callable[[], bool],
+        within: float,
+        look: Callable[[], None] = lambda: None,
+        is_new: Callable[[], bool] = lambda: False,
+    ) -> bool:
         """Let time pass until `is_over`; True if that happened within so many seconds.
 
-        `look` is called at every moment at which the operator has done its work.
+        `look` is called at every moment at which the operator has done its work, and at which `is_new`.
         """
         end = self.clock.now() + within
         while True:
@@ -53,7 +63,7 @@ class Stage:
                 return True
             if self.clock.now() >= end:
                 return False
-            self._let_pass(end, is_over)
+            self._let_pass(end, is_new)
 
     def _work(self) -> None:
         if self._operator is not None:
@@ -61,8 +71,10 @@ class Stage:
         else:
             self.world.settle()
 
-    def _let_pass(self, end: float, is_over: Callable[[], bool]) -> None:
+    def _let_pass(self, end: float, is_new: Callable[[], bool]) -> None:
         if self._operator is not None:
-            self._operator.let_pass(end)
+            self._operator.let_pass(end, is_new)
         else:
-            self.world.advance(end - self.clock.now(), is_over)
+            version = self.world.server.storage.version
+            changed = lambda: self.world.server.storage.version != version or is_new()  # noqa: E731
+            self.world.advance(end - self.clock.now(), changed)

@@ -125,8 +125,11 @@ class WorldFaults:
 
     def zone_gone(self, pod: str) -> Heal:
         """Stop all machines in the zone of a pod (whole name); see `node_gone`. Raises LookupError."""
-        names = self._kubelet.zone(self._kubelet.node_of(*pod.split("/")).zone)
-        heals = [self.node_gone(each) for each in names]
+        return self.machines_gone(self._kubelet.node_of(*pod.split("/")).zone)
+
+    def machines_gone(self, zone: str) -> Heal:
+        """Stop all machines in a zone; see `node_gone`."""
+        heals = [self.node_gone(each) for each in self._kubelet.zone(zone)]
 
         def start() -> None:
             for each in heals:

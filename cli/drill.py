@@ -1,0 +1,304 @@
+"""`tidb-operator drill`: what the loss of a node, a zone, a pod or the operator would do to clusters.
+
+The command reads files only. It brings the clusters of `--from` up in a sandbox, applies `--to` if there is one, takes
+away what `--fail` names, and reports what stops serving, when the operator acts, and when all is whole again.
+"""
+
+import argparse
+import os
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import to_builtins
+
+from apis.cluster_kinds import CLUSTER_MODELS
+from apis.components import component_type
+from cli import manifests, plan
+from cli.drill_flags import add_drill_flags, check_moment
+from cli.plan import Basis, PlanFailed
+from cli.policies import Policy
+from cli.tidb.output import FORMATS, MARKDOWN, Columns, Output, Page, output_for
+from kube.objects import Json
+from ports.clock import Clock, SystemClock
+from ports.foreign_text import printable
+from rehearsal.change import Scene, built
+from rehearsal.damage import Damage, Failover, Hurt, Outage, Spell
+from rehearsal.drill import Drilled, Loss, Moment, NoSuchThing, When, drill
+
+HOLDS, DOES_NOT = plan.GOES, plan.DOES_NOT
+"""The exit codes: the clusters serve and become whole again without help, or not, or a policy is broken."""
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Run the command and return the exit code. Raises Failure, ApiError."""
+    parser = argparse.ArgumentParser(
+        "tidb-operator drill",
+        description=textwrap.dedent(__doc__),
+        epilog=f"Exit codes: {EXIT_CODES}",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    before = "manifests of the clusters as they are (- is standard input); repeat for more files"
+    parser.add_argument("--from", dest="before", type=Path, action="append", required=True, metavar="FILE", help=before)
+    after = "manifests of a change during which something is lost; repeat for more files"
+    parser.add_argument("--to", dest="after", type=Path, action="append", default=[], metavar="FILE", help=after)
+    parser.add_argument("-o", "--output", default=FORMATS[0], choices=(*FORMATS, MARKDOWN), help="default: table")
+    add_drill_flags(parser)
+    given = parser.parse_args(arguments)
+    if not given.after:
+        check_moment(given, "--to")
+    there, then = ([each for path in paths for each in manifests.read(path)] for paths in (given.before, given.after))
+    report = _drill(there, then, given, SystemClock())
+    show(report, output_for(given.output, environ, no_color=False))
+    return report.code
+
+
+EXIT_CODES = (
+    "0 the clusters serve and become whole again without help, 1 something stops, something is left for a human, or a "
+    "--policy is broken, 2 it could not be rehearsed."
+)
+
+
+def _drill(
+    before: Sequence[manifests.Manifest], after: Sequence[manifests.Manifest], given: argparse.Namespace, clock: Clock
+) -> "Report":
+    """Drill the clusters of manifests. Raises Failure."""
+    if not any(each.kind in CLUSTER_MODELS for each in before):
+        raise PlanFailed(f"--from has no cluster; name a file with one of {', '.join(CLUSTER_MODELS)}")
+    missing = plan.issued([*before, *after])
+    there, then = [*missing, *(each.body for each in before)], [each.body for each in after]
+    with plan.silent(clock), plan.failing(), built(there, then, clock.wall()) as scene:
+        return report_of(scene, then, given, plan.basis_of(scene.nodes))
+
+
+def report_of(scene: Scene, after: Sequence[Json], given: argparse.Namespace, basis: Basis) -> "Report":
+    """Drill what `--fail` and the other flags name. Raises Failure."""
+    kind, name = given.fail
+    loss = Loss(kind, name, given.lasting)
+    try:
+        drilled = drill(scene, after, loss, When(given.during, given.at, given.every_moment))
+    except NoSuchThing as error:
+        raise PlanFailed(str(error)) from None
+    return Report(loss, drilled, basis, given.policies)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of a drill: one moment, or several of which the worst is shown in full."""
+
+    loss: Loss
+    drilled: Sequence[Drilled]
+    basis: Basis
+    policies: Sequence[Policy] = ()
+
+    @property
+    def worst(self) -> Drilled:
+        """The moment that hurts most; of equals, the first."""
+        return max(self.drilled, key=lambda each: each.severity)
+
+    @property
+    def code(self) -> int:
+        """The exit code of the command."""
+        holds = all(holds_out(each) for drilled in self.drilled for each in drilled.damages.values())
+        return HOLDS if holds and not self.breaches else DOES_NOT
+
+    @property
+    def breaches(self) -> Sequence[str]:
+        """The policies that are broken at some moment, in words."""
+        found = (
+            (_moment(drilled.moment), key, policy, plan.breach(policy, each.steps, each.floors))
+            for drilled in self.drilled
+            for key, each in drilled.damages.items()
+            for policy in self.policies
+        )
+        return [f"{policy.name}={policy.bound} is broken by {key} {at}: {how}" for at, key, policy, how in found if how]
+
+    @property
+    def document(self) -> Json:
+        """The drill for programs."""
+        worst = self.worst.moment
+        return {
+            "lost": str(self.loss),
+            "worst": {"at": round(worst.at), "step": worst.step},
+            "moments": [_of_moment(each) for each in self.drilled],
+            "broken": list(self.breaches),
+            "assumed": self.basis.document,
+            "differences": list(self.basis.remarks),
+        }
+
+
+def holds_out(damage: Damage) -> bool:
+    """True if a cluster serves, and becomes whole again without help."""
+    return not damage.stops and damage.whole is not None
+
+
+def _of_moment(drilled: Drilled) -> Json:
+    clusters = [{"cluster": key, "verdict": verdict(each)} | _document(each) for key, each in drilled.damages.items()]
+    return {"at": round(drilled.moment.at), "step": drilled.moment.step, "clusters": clusters}
+
+
+def _document(damage: Damage) -> Json:
+    ends = {"end": damage.end, "reason": damage.reason, "message": damage.message, "whole": _rounded(damage.whole)}
+    parts = {
+        "stops": damage.outages,
+        "regions": damage.spells,
+        "failovers": damage.failovers,
+        "lowest": damage.floors,
+        "steps": damage.steps,
+    }
+    return ends | {name: to_builtins(part) for name, part in parts.items()}
+
+
+def _rounded(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds)
+
+
+# For people
+
+
+def show(report: Report, output: Output) -> None:
+    """Print a report in the requested form."""
+    if output.form == MARKDOWN:
+        sys.stdout.write(markdown_of(report))
+    else:
+        output.show(report.document, lambda: page_of(report))
+
+
+def verdict(damage: Damage) -> str:
+    """The damage in one sentence."""
+    stops = [_outage(each) for each in damage.outages]
+    stops += [_spell(each) for each in damage.spells if each.hurt in ("without_copy", "without_majority")]
+    parts = stops or ["all components serve"]
+    if not stops:
+        parts += [_spell(each) for each in damage.spells if each.hurt == "without_spare"]
+    parts.append("not whole again without help" if damage.whole is None else f"whole again {_after(damage.whole)}")
+    return f"{'; '.join(parts)}."
+
+
+def _after(seconds: float) -> str:
+    return f"after {plan.span(seconds)}" if seconds else "at once"
+
+
+def _outage(outage: Outage) -> str:
+    title = component_type(outage.component).title
+    return f"{title} has {outage.ready} of the {outage.needed} pods that it needs, {_for(outage.seconds)}"
+
+
+_HURTS: Mapping[Hurt, str] = {
+    "without_copy": "have no copy on a running store",
+    "without_majority": "can be neither read nor written",
+    "leaderless": "must elect another leader",
+    "without_spare": "have no spare replica",
+}
+
+
+def _spell(spell: Spell) -> str:
+    what = f"{spell.most} of {spell.total} regions {_HURTS[spell.hurt]}"
+    # how long an election takes is up to TiKV
+    return what if spell.hurt == "leaderless" else f"{what}, {_for(spell.seconds)}"
+
+
+def _for(seconds: float | None) -> str:
+    return "to the end" if seconds is None else f"for {plan.span(seconds)}"
+
+
+def _failover(failover: Failover) -> str:
+    title, given_up = component_type(failover.component).title, f"the operator gives {failover.pod} up"
+    if not failover.substitute:
+        return f"{title}: {given_up}"
+    serves = failover.serves
+    ready = "which is not Ready in the end" if serves is None else f"Ready after {plan.span(serves - failover.at)}"
+    return f"{title}: {given_up} and starts {failover.substitute}, {ready}"
+
+
+def _events(damage: Damage) -> Sequence[tuple[str, str]]:
+    """What happens, with its time, in order."""
+    found = [(each.begins, _outage(each)) for each in damage.outages]
+    found += [(each.begins, _spell(each)) for each in damage.spells]
+    found += [(each.at, _failover(each)) for each in damage.failovers]
+    found += [(damage.whole, "whole again")] if damage.whole else []
+    return [(f"{round(at)}s", what) for at, what in sorted(found, key=lambda each: each[0])]
+
+
+def page_of(report: Report) -> Page:
+    """The report for people."""
+
+    def lines() -> Iterator[Columns | str]:
+        if len(report.drilled) > 1:
+            table = Columns("LOST", "STEP", "DAMAGE")
+            for row in _moments(report):
+                table.add(*row)
+            yield table
+            yield ""
+        worst = report.worst
+        for key, damage in worst.damages.items():
+            yield f"{key}, {report.loss} lost {_moment(worst.moment)}: {verdict(damage)}"
+            yield ""
+            if events := _events(damage):
+                table = Columns("AT", "EVENT")
+                for event in events:
+                    table.add(*event)
+                yield table
+                yield ""
+            for line in _lines(damage):
+                yield line
+                yield ""
+        yield from _notes(report)
+
+    return lines()
+
+
+def markdown_of(report: Report) -> str:
+    """The report as a comment in a pull request."""
+
+    def lines() -> Iterator[str]:
+        if len(report.drilled) > 1:
+            yield from _rows(("Lost", "Step", "Damage"), _moments(report))
+        worst = report.worst
+        for key, damage in worst.damages.items():
+            yield f"**{key}**, {report.loss} lost {_moment(worst.moment)}: {verdict(damage)}\n"
+            yield from _rows(("At", "Event"), _events(damage))
+            yield from (f"{each}\n" for each in _lines(damage))
+        yield from (f"{each}\n" for each in _notes(report))
+
+    return "".join(f"{printable(each, lines=True)}\n" for each in lines())
+
+
+def _rows(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    if rows:
+        yield f"| {' | '.join(titles)} |"
+        yield f"|{'---|' * len(titles)}"
+        yield from (f"| {' | '.join(row)} |" for row in rows)
+        yield ""
+
+
+def _moments(report: Report) -> Sequence[tuple[str, str, str]]:
+    """A line for each moment."""
+    return [
+        (f"{round(each.moment.at)}s", each.moment.step or "the change begins", " ".join(map(verdict, damages)))
+        for each in report.drilled
+        for damages in [each.damages.values()]
+    ]
+
+
+def _moment(moment: Moment) -> str:
+    if moment.step:
+        return f"{round(moment.at)}s after the change, during the {moment.step}"
+    return f"{round(moment.at)}s after the change" if moment.at else "at the beginning"
+
+
+def _lines(damage: Damage) -> Iterator[str]:
+    if damage.floors:
+        yield plan.lowest(damage.floors)
+    if damage.message:
+        yield f"In the end, {damage.reason}: {damage.message.rstrip('.')}."
+
+
+def _notes(report: Report) -> Iterator[str]:
+    yield from (f"Policy {each}." for each in report.breaches)
+    yield from report.basis.remarks
+    yield "Times count from the loss."
+    yield f"Assumed: {report.basis.assumed}."

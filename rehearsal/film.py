@@ -1,0 +1,155 @@
+"""Films of clusters: a frame of each at every moment at which something has changed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from apis.accessor import COMPONENT_LABEL
+from apis.cluster import WITHOUT_EFFECT
+from apis.components import component_type
+from kube.objects import Json, condition_of
+from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from ports.clock import Clock
+from rehearsal.forecast import Frame, Pod, Regions
+from rehearsal.recording import reference_of
+from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.world import World
+
+PATIENCE = 10 * 60.0
+"""The seconds without progress after which a change counts as stuck: longer than a failover takes."""
+REFUSED = 60.0
+"""The seconds for which a refusal must last."""
+_RECORDS = ("failureMembers", "failureStores")
+"""The fields of a component's status with the lost pods."""
+
+
+class Film:
+    """The frames of one cluster."""
+
+    sees_servers = False
+    """True if a pod whose server does not listen is not Ready, whatever Kubernetes still believes."""
+
+    def __init__(self, world: World, resource: Resource, namespace: str, name: str, began: float) -> None:
+        """`began`: the time of the world's clock from which the frames count."""
+        self._world = world
+        self._resource, self._namespace, self._name = resource, namespace, name
+        self._began = began
+        self._pd: PdCluster | None = None
+        self.frames: list[Frame] = [self._frame()]
+
+    def look(self) -> bool:
+        """Add a frame if something has changed; return True if more than words have."""
+        frame, last = self._frame(), self.frames[-1]
+        is_news = not frame.looks_like(last)
+        words, last_words = (frame.message, frame.warnings), (last.message, last.warnings)
+        if is_news or words != last_words or frame.is_ready != last.is_ready:
+            self.frames.append(frame)
+        return is_news
+
+    def see_servers(self) -> None:
+        """From now on, look at servers and regions, too; the first frame is taken again."""
+        self.sees_servers = True
+        self.frames[-1] = self._frame()
+
+    @property
+    def pd(self) -> PdCluster | None:
+        """The cluster's PD, also while no member of it runs; None if none has run yet."""
+        tree = self._tree
+        own = self._namespace, self._name
+        joined = reference_of(tree) if tree and self._resource is TIDB_CLUSTERS else None
+        self._pd = self._world.data_plane.pd_cluster(*(joined or own)) or self._pd
+        return self._pd
+
+    @property
+    def _tree(self) -> Json:
+        return self._world.mirror.get(self._resource, self._namespace, self._name) or {}
+
+    def _frame(self) -> Frame:
+        mirror, tree = self._world.mirror, self._tree
+        uid = (tree.get("metadata") or {}).get("uid")
+        sets = [each for each in mirror.list(STATEFUL_SETS, self._namespace) if uid and _controller(each) == uid]
+        by_uid = {each["metadata"]["uid"]: each["metadata"]["labels"][COMPONENT_LABEL] for each in sets}
+        by_name = {each["metadata"]["name"]: by_uid[each["metadata"]["uid"]] for each in sets}
+        pods = (each for each in mirror.list(PODS, self._namespace) if _controller(each) in by_uid)
+        status = tree.get("status") or {}
+        conditions = status.get("conditions") or ()
+        progressing = condition_of(conditions, "Progressing")
+        without_effect = (condition_of(conditions, kind) for kind in WITHOUT_EFFECT)
+        return Frame(
+            at=self._world.data_plane.clock.now() - self._began,
+            pods={each["metadata"]["name"]: self._pod(each, by_uid[_controller(each)]) for each in pods},
+            replicas={by_uid[each["metadata"]["uid"]]: each["spec"]["replicas"] for each in sets},
+            is_ready=condition_of(conditions, "Ready").get("status") == "True",
+            is_waiting=progressing.get("status") == "True",
+            reason=str(progressing.get("reason") or ""),
+            message=str(progressing.get("message") or ""),
+            warnings=[str(each.get("message")) for each in without_effect if each.get("status") == "True"],
+            lost={pod: by_name[of] for pod in _lost(status) if (of := pod.rpartition("-")[0]) in by_name},
+            regions=_regions(self.pd) if self.sees_servers else None,
+        )
+
+    def _pod(self, tree: Json, component: str) -> Pod:
+        meta = tree["metadata"]
+        conditions = (tree.get("status") or {}).get("conditions") or ()
+        is_ready = condition_of(conditions, "Ready").get("status") == "True"
+        if is_ready and self.sees_servers:
+            is_ready = self._listens(meta["name"], component)
+        node = str(tree["spec"].get("nodeName") or "")
+        return Pod(meta["uid"], component, node, is_ready, meta.get("deletionTimestamp") is not None)
+
+    def _listens(self, pod: str, component: str) -> bool:
+        row = component_type(component)
+        running = self._world.data_plane.running(self._namespace, pod)
+        return any(each.process.listens(row.ports[row.metrics_port]) for each in running)
+
+
+def _controller(tree: Json) -> str:
+    owners = tree["metadata"].get("ownerReferences") or ()
+    return next((str(each["uid"]) for each in owners if each.get("controller")), "")
+
+
+def _lost(status: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the pods that a cluster's status records as lost."""
+    for part in status.values():
+        for kind in _RECORDS if isinstance(part, dict) else ():
+            yield from (str(each["podName"]) for each in (part.get(kind) or {}).values())
+
+
+def _regions(pd: PdCluster | None) -> Regions | None:
+    if pd is None or not pd.stores.bootstrapped:
+        return None
+    dead = {each.id for each in pd.stores.all() if each.died_at is not None}
+    alive = [(sum(peer not in dead for peer in each.peers), each) for each in pd.stores.regions]
+    return Regions(
+        total=len(alive),
+        without_spare=sum(2 * (count - 1) <= len(each.peers) for count, each in alive),
+        without_majority=sum(not each.has_majority(dead) for _, each in alive),
+        without_copy=sum(not count for count, _ in alive),
+        leaderless=sum(each.has_majority(dead) and each.leader in {None, *dead} for _, each in alive),
+    )
+
+
+class Watcher:
+    """Decides when nothing more will happen: all is done, refused, or has stood still for long."""
+
+    def __init__(self, clock: Clock, films: Sequence[Film]) -> None:
+        self._clock = clock
+        self._films = films
+        self._since = clock.now()
+
+    @property
+    def quiet(self) -> float:
+        """The seconds since the last change."""
+        return self._clock.now() - self._since
+
+    def look(self) -> None:
+        """Look at all clusters."""
+        is_news = [film.look() for film in self._films]
+        if any(is_news):
+            self._since = self._clock.now()
+
+    def is_over(self) -> bool:
+        """True if nothing more will happen."""
+        last = [film.frames[-1] for film in self._films]
+        if all(each.is_over or each.is_held or each.is_refused for each in last):
+            return self.quiet >= REFUSED
+        return self.quiet >= PATIENCE
