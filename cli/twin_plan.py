@@ -1,5 +1,6 @@
-"""The plan of a change on the twin of a running cluster: the work of `kubectl tidb plan`."""
+"""Rehearsals on the twin of a running cluster: the work of `kubectl tidb plan` and `kubectl tidb drill`."""
 
+import argparse
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +10,8 @@ import msgspec
 import yaml
 
 from apis.components import component_type
-from cli import certs, manifests, plan
+from cli import certs, drill, manifests, plan
+from cli.drill_flags import check_moment
 from cli.failures import Failure
 from cli.manifests import Manifest
 from cli.policies import Policy
@@ -19,7 +21,7 @@ from kube.errors import ApiError
 from kube.objects import Json
 from kube.resources import SECRETS
 from ports.clock import Clock
-from rehearsal.change import rehearse_on
+from rehearsal.change import entered, rehearse_on
 from rehearsal.recording import Recording, record
 from rehearsal.twin import Twin, twin_of
 from sandbox.timings import Timings
@@ -33,15 +35,42 @@ def show_plan(
     Raises Failure, TransportError.
     """
     after = _changed(found, [each for path in files for each in manifests.read(path)], settings)
-    try:
-        recording = record(session.client, found.object.decode())
-    except ApiError as error:
-        raise plan.PlanFailed(f"{found.name} cannot be read: {error.message}") from None
+    recording = _recorded(session, found)
     with plan.silent(session.clock):
         planned = _plan(recording, after, session.clock)
     planned = replace(planned, policies=policies)
     plan.show(planned, session.output)
     return planned.code
+
+
+def show_drill(
+    session: Session, found: Found, files: Sequence[Path], settings: Sequence[str], given: argparse.Namespace
+) -> int:
+    """Rehearse the loss that the flags of a drill name, print the report, and return the exit code.
+
+    Without files and settings nothing changes meanwhile. Raises Failure, TransportError.
+    """
+    if files or settings:
+        after = _changed(found, [each for path in files for each in manifests.read(path)], settings)
+    else:
+        check_moment(given, "-f, --set or --version")
+        after = []
+    recording = _recorded(session, found)
+    objects = [each.body for each in after]
+    with plan.silent(session.clock), plan.failing():
+        twin = _twin(recording, after, session.clock)
+        with twin.stage:
+            report = drill.report_of(entered(twin, objects), objects, given, _basis(twin))
+    drill.show(report, session.output)
+    return report.code
+
+
+def _recorded(session: Session, found: Found) -> Recording:
+    """The cluster as the user may read it. Raises PlanFailed."""
+    try:
+        return record(session.client, found.object.decode())
+    except ApiError as error:
+        raise plan.PlanFailed(f"{found.name} cannot be read: {error.message}") from None
 
 
 def _changed(found: Found, given: Sequence[Manifest], settings: Sequence[str]) -> Sequence[Manifest]:
@@ -103,10 +132,14 @@ def _value(setting: str, text: str) -> object:
 def _plan(recording: Recording, after: Sequence[Manifest], clock: Clock) -> plan.Plan:
     """Rehearse a change on the twin. Raises Failure."""
     with plan.failing():
-        twin = twin_of(recording, list(_secrets(recording, after)), clock.wall(), Timings.real())
+        twin = _twin(recording, after, clock)
         with twin.stage:
             rehearsed = rehearse_on(twin, [each.body for each in after])
     return plan.Plan(rehearsed.forecasts, plan.left_out(after), _basis(twin))
+
+
+def _twin(recording: Recording, after: Sequence[Manifest], clock: Clock) -> Twin:
+    return twin_of(recording, list(_secrets(recording, after)), clock.wall(), Timings.real())
 
 
 def _secrets(recording: Recording, after: Sequence[Manifest]) -> Iterator[Json]:

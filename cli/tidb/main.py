@@ -70,6 +70,7 @@ COMMANDS: Mapping[str, Listed] = {
     "status": Listed("show a cluster at a glance, or a line for each", "cli.tidb.status.command:STATUS"),
     "doctor": Listed("say why a cluster is not as it should be, and the way out", "cli.doctor.command:DOCTOR"),
     "plan": Listed("show what a change would do to a cluster", "cli.tidb.planning:PLAN"),
+    "drill": Listed("show what a loss would do to a cluster", "cli.tidb.planning:DRILL"),
     "diff": Listed("show what the operator would write now", "cli.tidb.planned:DIFF"),
     "restart": Listed("restart a component pod by pod, or one pod", "cli.tidb.restart:RESTART"),
     "drain": Listed("move the pods of clusters off a node, one at a time", "cli.tidb.drain.command:DRAIN"),
