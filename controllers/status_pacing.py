@@ -9,12 +9,14 @@ keep a minimum distance: a lasting loss shows at the end of it, and a loss that 
 records, and new steps of an upgrade or scaling, are written at once nevertheless.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from kube.objects import Json, digest
+from ports.ageing import Ageing
 from ports.clock import Clock
+from ports.pace import Bucket, Pace
 
 LATELY = 600.0
 """Seconds for which a status is remembered."""
@@ -28,11 +30,10 @@ APART = 5.0
 EVERY = 20.0
 """Seconds between two writes of a fluctuating status: three in a minute."""
 
-DETAILS_EVERY = 10.0
-"""Seconds per write of nothing but details. A starting cluster has important changes about as often."""
-
-DETAILS_SAVED = 30.0
-"""The maximum number of saved-up writes of details, which make changes after a quiet time show at once."""
+DETAILS = Pace(10.0, 10.0, at_once=30)
+"""The pace of writes of nothing but details; a starting cluster has important changes about as often. Up to thirty are
+saved up, which make changes after a quiet time show at once.
+"""
 
 _REMEMBERED = 64
 
@@ -62,46 +63,36 @@ class StatusPacing:
 
     def __init__(self, clock: Clock, fields: StatusFields = ALL_ALIKE) -> None:
         self._clock, self._fields = clock, fields
-        self._seen: OrderedDict[bytes, float] = OrderedDict()
+        self._seen: Ageing[bytes, None] = Ageing(LATELY, _REMEMBERED)
         self._returns: deque[float] = deque()
         self._written = clock.now() - EVERY
-        self._saved, self._saved_at = 0.0, clock.now()
+        self._details = Bucket(DETAILS, clock.now(), left=0.0)
 
     def pause(self, stored: Json, status: Json) -> float:
         """The seconds until `status` may replace the `stored` one; 0 if it may now."""
-        self._forget()
-        fields = self._fields
-        details = max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status, fields) else 0.0
+        fields, now = self._fields, self._clock.now()
+        self._forget(now)
+        details = self._details.pause(now) if _only_details(stored, status, fields) else 0.0
         if len(self._returns) < OFTEN or _records(stored, fields) != _records(status, fields):
             return details
-        if _is_operated_on(fields, stored, status) and _shape(status) not in self._seen:
+        if _is_operated_on(fields, stored, status) and self._seen.entry(_shape(status), now) is None:
             return details
-        return max(self._written + EVERY - self._clock.now(), details, 0.0)
+        return max(self._written + EVERY - now, details, 0.0)
 
     def wrote(self, stored: Json, status: Json) -> None:
         """Note that `status` has replaced the `stored` one."""
-        if _only_details(stored, status, self._fields):
-            self._saved, self._saved_at = self._details() - 1.0, self._clock.now()
         now, shape = self._clock.now(), _shape(status)
+        if _only_details(stored, status, self._fields):
+            self._details.take(now)
         self._written = now
-        is_return = shape in self._seen and shape != next(reversed(self._seen))
+        is_return = self._seen.entry(shape, now) is not None and shape != self._seen.newest()
         if is_return and (not self._returns or now - self._returns[-1] >= APART):
             self._returns.append(now)
-        self._seen[shape] = now
-        self._seen.move_to_end(shape)
-        if len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
+        self._seen.note(shape, None, now)
 
-    def _details(self) -> float:
-        """The number of writes of details that are left."""
-        return min(self._saved + (self._clock.now() - self._saved_at) / DETAILS_EVERY, DETAILS_SAVED)
-
-    def _forget(self) -> None:
-        before = self._clock.now() - LATELY
-        while self._returns and self._returns[0] <= before:
+    def _forget(self, now: float) -> None:
+        while self._returns and self._returns[0] <= now - LATELY:
             self._returns.popleft()
-        while self._seen and next(iter(self._seen.values())) <= before:
-            self._seen.popitem(last=False)
 
 
 def _records(status: Json, fields: StatusFields) -> dict[tuple[str, str], object]:

@@ -7,12 +7,10 @@ back-off does not prevent this, because an event of the object ends it.
 """
 
 from ports.clock import Clock
+from ports.pace import Bucket, Pace
 
-BURST = 30
-"""The number of writes of one status without a wait: more than any step of an operation needs."""
-
-RATE = 2.0
-"""The number of writes of one status per second after that."""
+PACE = Pace(0.5, 0.5, at_once=30)
+"""Thirty writes of one status without a wait, more than any step of an operation needs; then two per second."""
 
 FAILURE = 3.0
 """The number of writes that a failed reconcile counts as: a failing key is tried less than once a second (R13).
@@ -21,8 +19,8 @@ Each failure in a row also lowers the maximum that can be saved up by this numbe
 follow a quiet minute.
 """
 
-_FRACTION = 0.001
-"""The fraction of a write that may be missing after a wait, because of rounding errors."""
+_INSTANT = 0.0005
+"""Seconds that may be missing after a wait, because of rounding errors."""
 
 
 class StatusWriteLimiter:
@@ -30,8 +28,7 @@ class StatusWriteLimiter:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._left = float(BURST)
-        self._at = clock.now()
+        self._bucket = Bucket(PACE, clock.now())
         self._failures = 0
 
     def wrote(self) -> None:
@@ -51,12 +48,11 @@ class StatusWriteLimiter:
 
     def pause(self) -> float:
         """The seconds to wait before the next reconcile of this object; 0 while it has writes left."""
-        missing = 1 - self._writes()
-        return missing / RATE if missing > _FRACTION else 0.0
+        pause = self._bucket.pause(self._clock.now(), self._most())
+        return pause if pause > _INSTANT else 0.0
 
     def _take(self, writes: float) -> None:
-        self._left, self._at = self._writes() - writes, self._clock.now()
+        self._bucket.take(self._clock.now(), writes, self._most())
 
-    def _writes(self) -> float:
-        most = max(BURST - FAILURE * self._failures, 1.0)
-        return min(self._left + (self._clock.now() - self._at) * RATE, most)
+    def _most(self) -> float:
+        return max(PACE.at_once - FAILURE * self._failures, 1.0)

@@ -4,8 +4,8 @@ Clients are cheap and created per call. The transport of each TLS identity is ke
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from dataplane.addresses import Address
 from dataplane.calls import Admit, Caller
@@ -22,6 +22,7 @@ from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.timeouts import AdaptiveTimeoutTransport, OneTimeoutTransport
 from dataplane.tls import TlsMaterial
+from ports.ageing import Ageing
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.side_by_side import InTurn, SideBySide
@@ -56,7 +57,7 @@ class DataPlane:
         self._fence = fence
         self._clock = clock
         self._lock = threading.Lock()
-        self._transports: OrderedDict[str, Transport] = OrderedDict()
+        self._transports: Ageing[str, Transport] = Ageing(most=_IDENTITIES)
         self._slow: set[str] = set()
         self._sharing: DataPlane | None = None
 
@@ -144,13 +145,7 @@ class DataPlane:
     def _transport(self, tls: TlsMaterial | None) -> Transport:
         identity = tls.fingerprint if tls else ""
         with self._lock:
-            transport = self._transports.get(identity)
-            if transport is None:
-                transport = self._transports[identity] = self._make_transport(tls)
-            self._transports.move_to_end(identity)
-            if len(self._transports) > _IDENTITIES:
-                self._transports.popitem(last=False)
-            return transport
+            return self._transports.touch(identity, partial(self._make_transport, tls)).value
 
 
 def _answers(pd: PDClient) -> bool:

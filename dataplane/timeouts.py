@@ -8,10 +8,10 @@ unknown.
 """
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from ports.ageing import Ageing
 from ports.clock import Clock
 from ports.transport import ByteStream, Request, RequestTimeout, Response, Transport
 
@@ -70,7 +70,7 @@ class AdaptiveTimeoutTransport:
         self._transport = transport
         self._clock = clock
         self._lock = threading.Lock()
-        self._endpoints: OrderedDict[str, _Endpoint] = OrderedDict()
+        self._endpoints: Ageing[str, _Endpoint] = Ageing(most=_REMEMBERED)
 
     def request(self, request: Request) -> Response:
         """Send and read the whole answer, within the adapted timeout. Raises TransportError."""
@@ -82,7 +82,7 @@ class AdaptiveTimeoutTransport:
             answer = self._transport.request(request)
         except RequestTimeout:
             with self._lock:
-                self._endpoint(name).timed_out(request.timeout, self._clock.now())
+                self._endpoints.touch(name, _Endpoint).value.timed_out(request.timeout, self._clock.now())
             raise
         with self._lock:
             self._answered(name, self._clock.now() - began)
@@ -92,18 +92,13 @@ class AdaptiveTimeoutTransport:
         """Send and return after the headers. Raises TransportError."""
         return self._transport.stream(request, idle_timeout)
 
-    def _endpoint(self, name: str) -> _Endpoint:
-        if name not in self._endpoints and len(self._endpoints) >= _REMEMBERED:
-            self._endpoints.popitem(last=False)
-        return self._endpoints.setdefault(name, _Endpoint())
-
     def _answered(self, name: str, after: float) -> None:
-        if name not in self._endpoints and 2 * after <= USUAL:
+        if self._endpoints.get(name) is None and 2 * after <= USUAL:
             return
-        endpoint = self._endpoint(name)
+        endpoint = self._endpoints.touch(name, _Endpoint).value
         endpoint.answered(after)
         if endpoint.is_as_usual:
-            del self._endpoints[name]
+            self._endpoints.drop(name)
 
 
 class OneTimeoutTransport:

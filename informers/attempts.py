@@ -11,15 +11,14 @@ from types import MappingProxyType
 from kube.errors import ApiError, ServerTimeout, TooManyRequests
 from kube.objects import Object
 from ports.clock import Clock
+from ports.pace import Pace
 from ports.randomness import Randomness
 
 _TOO_LARGE = "Too large resource version"
 """The message of servers that send no cause for this error."""
 
-_INITIAL = 0.8
-_FACTOR = 2.0
-_CAP = 30.0
-"""Seconds: the longest delay, without its random factor."""
+_PACE = Pace(0.8, 30.0)
+"""The delays, without their random factor."""
 _QUIET = 120.0
 """Seconds without a call of `next` after which the sequence starts again."""
 
@@ -55,17 +54,15 @@ class Backoff:
     def __init__(self, clock: Clock, randomness: Randomness) -> None:
         self._clock = clock
         self._randomness = randomness
-        self._base = _INITIAL
+        self._drawn = 0
         self._drawn_at = clock.now()
 
     def next(self) -> float:
         """The next delay in seconds. After two minutes without a call the sequence starts again (REF-41)."""
         now = self._clock.now()
-        if now - self._drawn_at > _QUIET:
-            self._base = _INITIAL
+        self._drawn = 1 if now - self._drawn_at > _QUIET else self._drawn + 1
         self._drawn_at = now
-        base, self._base = self._base, min(self._base * _FACTOR, _CAP)
-        return base * self._randomness.uniform(1.0, 2.0)
+        return _PACE.after(self._drawn) * self._randomness.uniform(1.0, 2.0)
 
 
 class InitialEvents:

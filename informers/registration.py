@@ -14,13 +14,14 @@ from informers.resync import Turn
 from ports.clock import Clock
 from ports.failures import ANY_FAILURE
 from ports.latch import Latch
+from ports.pace import Pace
 from ports.stopping import Stop
 
 log = structlog.get_logger(__name__)
 
 _MANY_PENDING = 1024
 _SLOW_SECONDS = 0.1
-_LONGEST_PAUSE = 30.0
+_PACE = Pace(1.0, 30.0)
 
 
 class _Marker(Enum):
@@ -120,7 +121,7 @@ class HandlerRegistration:
             self._failures += 1
             self._metrics.handler_failed(self.name)
             self._log.exception("handler failed, notification dropped", notification=type(notification).__name__)
-            return min(2.0 ** (self._failures - 1), _LONGEST_PAUSE)
+            return _PACE.after(self._failures)
         self._failures = 0
         seconds = self._clock.now() - started
         if self._warned and seconds > _SLOW_SECONDS:

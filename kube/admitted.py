@@ -7,13 +7,13 @@ not recorded here, e.g. after a restart, is written once more, which changes not
 """
 
 import threading
-from collections import OrderedDict
 from typing import Any
 
 import structlog
 
 from kube.field_change import first_patched
 from kube.objects import Json, Object, digest
+from ports.ageing import Ageing
 
 _log = structlog.get_logger(__name__)
 
@@ -26,18 +26,16 @@ class Admitted:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, bytes] = OrderedDict()
+        self._known: Ageing[str, bytes] = Ageing(most=_REMEMBERED)
 
     def note(self, written: Object, left: Json | None) -> None:
         """Record the answer to a write and the patch that still differs; None if the object is exactly as written."""
         uid = written.metadata.uid
         made = None if left is None else _made(written.decode(), left)
         with self._lock:
-            before = self._known.pop(uid, None)
+            before = self._known.drop(uid)
             if made is not None:
-                self._known[uid] = made
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+                self._known.note(uid, made)
         if left is not None and made != before:
             name, change = written.metadata.name, str(first_patched(written.decode(), left))
             _log.warning("admission changes what is written", kind=written.kind, name=name, undoes=change)

@@ -7,7 +7,6 @@ it is created is handled alike and stops the stage that needs it.
 
 import contextlib
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,15 +17,16 @@ from kube.field_change import first_patched
 from kube.objects import Json, Object, digest
 from kube.resources import Resource
 from ports import effects
+from ports.ageing import Ageing, Entry
 from ports.clock import Clock
+from ports.pace import Pace
 
 _log = structlog.get_logger(__name__)
 
-AT_ONCE = 3
-"""How often the same change is written without a pause."""
-
-EVERY = 60.0
-"""Seconds between two writes of a contested change. After twice as long without a write the contest is over."""
+PACE = Pace(60.0, 60.0, at_once=3)
+"""The same change is written three times without a pause, then once a minute. After twice as long without a write the
+contest is over.
+"""
 
 LATELY = 600.0
 """Seconds for which a write is remembered."""
@@ -59,13 +59,10 @@ def sentence(contested: Sequence[Contested]) -> str:
 
 @dataclass(slots=True)
 class _Written:
-    """The last difference written to an object, how often it was written in a row and when; and the contested field, if
-    any.
-    """
+    """The last difference written to an object, and how often it was written in a row; the contested field, if any."""
 
     digest: bytes
     times: int
-    at: float
     contested: str = ""
 
 
@@ -91,38 +88,43 @@ class Contests:
         self._clock = clock
         self._observes = observes
         self._lock = threading.Lock()
-        self._written: OrderedDict[str, _Written] = OrderedDict()
+        self._written: Ageing[str, _Written] = Ageing(LATELY)
 
     def allows(self, resource: Resource, cached: Object, patch: Json) -> bool:
         """True if a difference may be written now; False during the pause of a contest."""
+        uid, name, now = cached.metadata.uid, cached.metadata.name, self._clock.now()
         with self._lock:
-            last = self._written.get(cached.metadata.uid)
-            if last is None or last.times < AT_ONCE or last.digest != digest(patch):
+            last = self._written.entry(uid, now)
+            if last is None or not PACE.after(last.value.times) or last.value.digest != digest(patch):
                 return True
-            if not last.contested:
+            if not last.value.contested:
                 change = str(first_patched(cached.decode(), patch))
-                last.contested = f"{resource.kind} {cached.metadata.name}: {change}"
-                _log.warning("what is written is undone", kind=resource.kind, name=cached.metadata.name, change=change)
-            pause = last.at + EVERY - self._clock.now()
-        _tell(Contested(last.contested, pause if pause > 0 else EVERY))
+                last.value.contested = f"{resource.kind} {name}: {change}"
+                _log.warning("what is written is undone", kind=resource.kind, name=name, change=change)
+        pause = _pause(last, now)
+        _tell(Contested(last.value.contested, pause if pause > 0 else PACE.longest))
         return pause <= 0
 
     def require_creation(self, resource: Resource, desired: Json) -> None:
         """Raise DeletedEachTime for an object that was created repeatedly, the last time less than a minute ago."""
+        name, now = desired["metadata"]["name"], self._clock.now()
         with self._lock:
-            last = self._written.get(_whose(resource, desired))
-            if last is None or last.times < AT_ONCE:
+            last = self._written.entry(_whose(resource, desired), now)
+            if last is None or not PACE.after(last.value.times):
                 return
-            if not last.contested:
-                last.contested = f"{resource.kind} {desired['metadata']['name']}"
-                _log.warning("what is created is deleted", kind=resource.kind, name=desired["metadata"]["name"])
-            pause = last.at + EVERY - self._clock.now()
-        if pause > 0:
-            raise DeletedEachTime(last.contested, pause)
+            if not last.value.contested:
+                last.value.contested = f"{resource.kind} {name}"
+                _log.warning("what is created is deleted", kind=resource.kind, name=name)
+        if (pause := _pause(last, now)) > 0:
+            raise DeletedEachTime(last.value.contested, pause)
 
     def created(self, resource: Resource, desired: Json) -> None:
         """Record that an object was created."""
         self._note(_whose(resource, desired), b"")
+
+    def wrote(self, cached: Object, patch: Json) -> None:
+        """Record a difference that was written."""
+        self._note(cached.metadata.uid, digest(patch))
 
     def agreed(self, cached: Object) -> None:
         """Report a contest that is not over yet, although the object now agrees."""
@@ -135,25 +137,24 @@ class Contests:
 
     def _contested(self, cached: Object) -> Contested | None:
         """The contest about an object, until no write has been needed for long enough."""
-        last = self._written.get(cached.metadata.uid)
-        left = last.at + 2 * EVERY - self._clock.now() if last else 0.0
-        return Contested(last.contested, left) if last and last.contested and left > 0 else None
-
-    def wrote(self, cached: Object, patch: Json) -> None:
-        """Record a difference that was written."""
-        self._note(cached.metadata.uid, digest(patch))
+        now = self._clock.now()
+        last = self._written.entry(cached.metadata.uid, now)
+        left = last.at + 2 * PACE.longest - now if last else 0.0
+        return Contested(last.value.contested, left) if last and last.value.contested and left > 0 else None
 
     def _note(self, key: str, what: bytes) -> None:
         if self._observes():
             return
         now = self._clock.now()
         with self._lock:
-            last = self._written.pop(key, None)
-            if last is None or last.digest != what or last.at <= now - LATELY:
-                last = _Written(what, 0, now)
-            self._written[key] = _Written(what, last.times + 1, now, last.contested)
-            while next(iter(self._written.values())).at <= now - LATELY:
-                self._written.popitem(last=False)
+            last = self._written.get(key, now)
+            if last is None or last.digest != what:
+                last = _Written(what, 0)
+            self._written.note(key, _Written(what, last.times + 1, last.contested), now)
+
+
+def _pause(last: Entry[_Written], now: float) -> float:
+    return last.at + PACE.after(last.value.times) - now
 
 
 def _whose(resource: Resource, desired: Json) -> str:

@@ -3,11 +3,13 @@
 Pure: time is an argument, state is in the correlator. Used by one thread.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Generic, TypeVar
+from functools import partial
+
+from ports.ageing import Ageing
+from ports.pace import Bucket, Pace
 
 _AGGREGATE_AT = 10
 """The number of different messages with the same object and reason at which they become one event."""
@@ -15,16 +17,13 @@ _AGGREGATE_AT = 10
 _AGGREGATE_WINDOW = 600.0
 """Seconds after the last such event in which the next one still belongs to the same series."""
 
-_SPAM_BURST = 25
-_SPAM_REFILL = 1.0
-"""Events per second and object once the burst is used up; v1.6's value."""
+_SPAM = Pace(1.0, 1.0, at_once=25)
+"""Events of one object: a burst, then one per second; v1.6's values."""
 
 _REMEMBERED = 4096
 
 _LONGEST = 1000
 """The maximum length of joined messages; Kubernetes allows 1024 characters."""
-
-_T = TypeVar("_T")
 
 COMBINED = "(combined from similar events): "
 
@@ -95,12 +94,6 @@ class _Story:
 
 
 @dataclass(slots=True)
-class _Bucket:
-    at: float
-    tokens: float = float(_SPAM_BURST)
-
-
-@dataclass(slots=True)
 class _Sent:
     name: str
     first: datetime
@@ -131,9 +124,9 @@ class Correlator:
     """Joins, counts, and drops floods, in this order."""
 
     def __init__(self) -> None:
-        self._stories: _Recent[_Story] = _Recent(_Story)
-        self._buckets: _Recent[_Bucket] = _Recent(_Bucket)
-        self._sent: OrderedDict[tuple[str, ...], _Sent] = OrderedDict()
+        self._stories: Ageing[tuple[str, ...], _Story] = Ageing(most=_REMEMBERED)
+        self._buckets: Ageing[tuple[str, ...], Bucket] = Ageing(most=_REMEMBERED)
+        self._sent: Ageing[tuple[str, ...], _Sent] = Ageing(most=_REMEMBERED)
 
     def correlate(self, happening: Happening, now: float) -> NewEvent | RepeatedEvent | None:
         """What to send for an event at `now` (monotonic seconds); None if the spam filter drops it."""
@@ -147,13 +140,10 @@ class Correlator:
 
     def remember(self, key: tuple[str, ...], name: str, first: datetime, count: int) -> None:
         """Record that the server has the event `name` for `key`, with this count."""
-        self._sent[key] = _Sent(name, first, count)
-        self._sent.move_to_end(key)
-        if len(self._sent) > _REMEMBERED:
-            self._sent.popitem(last=False)
+        self._sent.note(key, _Sent(name, first, count))
 
     def _aggregated(self, happening: Happening, now: float) -> tuple[tuple[str, ...], str]:
-        story = self._stories.of(happening.story, now)
+        story = self._stories.touch(happening.story, partial(_Story, now)).value
         if now - story.last > _AGGREGATE_WINDOW:
             story.messages.clear()
         story.last = now
@@ -165,26 +155,7 @@ class Correlator:
         return happening.story, COMBINED + happening.message
 
     def _admits(self, happening: Happening, now: float) -> bool:
-        bucket = self._buckets.of(happening.subject, now)
-        bucket.tokens = min(_SPAM_BURST, bucket.tokens + (now - bucket.at) * _SPAM_REFILL)
-        bucket.at = now
-        if bucket.tokens < 1:
-            return False
-        bucket.tokens -= 1
-        return True
-
-
-class _Recent(Generic[_T]):
-    """A value per key, created on first use; keeps the 4096 most recently used."""
-
-    def __init__(self, make: Callable[[float], _T]) -> None:
-        self._make = make
-        self._values: OrderedDict[tuple[str, ...], _T] = OrderedDict()
-
-    def of(self, key: tuple[str, ...], now: float) -> _T:
-        if key not in self._values:
-            self._values[key] = self._make(now)
-            if len(self._values) > _REMEMBERED:
-                self._values.popitem(last=False)
-        self._values.move_to_end(key)
-        return self._values[key]
+        bucket = self._buckets.touch(happening.subject, partial(Bucket, _SPAM, now)).value
+        is_admitted = bucket.left(now) >= 1
+        bucket.take(now, float(is_admitted))
+        return is_admitted

@@ -5,12 +5,13 @@ import threading
 from typing import TYPE_CHECKING
 
 from ports.clock import Clock
+from ports.pace import Pace
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-_FIRST_SILENCE = 60.0
-_LONGEST_SILENCE = 3600.0
+_PACE = Pace(60.0, 3600.0)
+"""The silence after each log line."""
 
 
 class FailureLog:
@@ -25,7 +26,7 @@ class FailureLog:
         self._log = log
         self._clock = clock
         self._lock = threading.Lock()
-        self._silence = 0.0
+        self._lines = 0
         self._silent_until = float("-inf")
         self._since = 0.0
         self._failures = 0
@@ -49,13 +50,13 @@ class FailureLog:
 
     def _count(self, now: float) -> bool:
         """Count a failure; True if it should be logged."""
-        if now >= self._silent_until + self._silence:
-            self._silence, self._failures, self._is_told = 0.0, 0, False
+        if now >= self._silent_until + _PACE.after(self._lines):
+            self._lines, self._failures, self._is_told = 0, 0, False
         if not self._failures:
             self._since = now
         self._failures += 1
         if now < self._silent_until:
             return False
-        self._silence = min(max(2 * self._silence, _FIRST_SILENCE), _LONGEST_SILENCE)
-        self._silent_until, self._is_told = now + self._silence, True
+        self._lines += 1
+        self._silent_until, self._is_told = now + _PACE.after(self._lines), True
         return True

@@ -5,7 +5,6 @@ log them again. Periodically one object is written nevertheless, because a CRD m
 """
 
 import threading
-from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ import structlog
 
 from kube.objects import Json, Object
 from kube.resources import Resource
+from ports.ageing import Ageing
 from ports.clock import Clock
 
 _log = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ class Pruned:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: dict[Resource, OrderedDict[str, bytes]] = {}
+        self._kept: dict[Resource, Ageing[str, bytes]] = {}
         self._try_at: dict[Resource, float] = {}
 
     def status_of(self, resource: Resource, there: Object) -> Json:
@@ -56,7 +56,7 @@ class Pruned:
             kept = self._kept.get(resource)
             if missing:
                 self._keep(resource, uid, missing)
-            elif kept and uid in kept:
+            elif kept and kept.get(uid):
                 # the CRD now has the fields, for all objects
                 del self._kept[resource]
         if missing and not kept:
@@ -65,13 +65,9 @@ class Pruned:
 
     def _keep(self, resource: Resource, uid: str, missing: Json) -> None:
         if resource not in self._kept:
-            self._kept[resource] = OrderedDict()
+            self._kept[resource] = Ageing(most=_REMEMBERED)
             self._try_at[resource] = self._clock.now() + _AGAIN
-        kept = self._kept[resource]
-        kept[uid] = msgspec.json.encode(missing)
-        kept.move_to_end(uid)
-        if len(kept) > _REMEMBERED:
-            kept.popitem(last=False)
+        self._kept[resource].note(uid, msgspec.json.encode(missing))
 
     def _of(self, resource: Resource, uid: str) -> bytes | None:
         kept = self._kept.get(resource)

@@ -10,6 +10,7 @@ from kube.actions import Apply, Decision
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object
 from kube.resources import Resource
+from ports.ageing import Ageing
 from ports.clock import Clock
 
 
@@ -20,7 +21,7 @@ class TakenNames:
     """Seconds until the next live read. A foreign object with the operator's labels is cached instead."""
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[Resource, str], tuple[Object, float]] = {}
+        self._taken: Ageing[tuple[Resource, str], Object] = Ageing()
 
     async def make_or_find(
         self,
@@ -38,14 +39,15 @@ class TakenNames:
         """
         if there := self.last_seen(resource, name, clock):
             return there, False
-        there, made = find() if (resource, name) in self._taken else None, False
+        is_known = self._taken.get((resource, name)) is not None
+        there, made = find() if is_known else None, False
         if there is None:
             try:
                 there, made = await make(), True
             except AlreadyExists:
                 if (there := find()) is None:
                     raise
-        self._note(resource, name, there, clock)
+        self._taken.note((resource, name), there, clock.now())
         return there, made
 
     async def write(
@@ -61,17 +63,14 @@ class TakenNames:
             self.forget(resource, name)
             raise
         if written is not there:
-            self._note(resource, name, written, clock)
+            self._taken.note((resource, name), written, clock.now())
         return written
 
     def last_seen(self, resource: Resource, name: str, clock: Clock) -> Object | None:
         """The object with this name, if it was seen within `LOOK_AGAIN`."""
-        there, until = self._taken.get((resource, name), (None, 0.0))
-        return there if clock.now() < until else None
+        known = self._taken.entry((resource, name))
+        return known.value if known and known.is_fresh(clock.now(), self.LOOK_AGAIN) else None
 
     def forget(self, resource: Resource, name: str) -> None:
         """Forget the name: a cache shows its object, or a live read found none."""
-        self._taken.pop((resource, name), None)
-
-    def _note(self, resource: Resource, name: str, there: Object, clock: Clock) -> None:
-        self._taken[resource, name] = (there, clock.now() + self.LOOK_AGAIN)
+        self._taken.drop((resource, name))

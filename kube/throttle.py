@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ports.clock import Clock
 from ports.lazy_log import get_logger
+from ports.pace import Bucket, limit
 from ports.stopping import Stop
 
 _log = get_logger(__name__)
@@ -29,29 +30,19 @@ class Throttle:
         """Raise ValueError for a rate that allows no requests."""
         if rate.qps <= 0 or rate.burst < 1:
             raise ValueError(f"a rate needs qps > 0 and burst >= 1, not {rate.qps:g} and {rate.burst}")
-        self._rate = rate
         self._clock = clock
         self._lock = threading.Lock()
-        self._tokens = float(rate.burst)
-        self._counted_at = clock.now()
+        self._bucket = Bucket(limit(rate.qps, rate.burst), clock.now())
         self._warned_at = float("-inf")
 
     def take(self, stop: Stop) -> float | None:
         """Wait for a token; return the seconds waited, or None if `stop` was set first."""
-        delay = self._reserve()
+        with self._lock:
+            delay = self._bucket.take(self._clock.now())
         if delay <= 0:
             return None if stop.is_set() else 0.0
         self._log(delay)
         return None if stop.wait(self._clock, delay) else delay
-
-    def _reserve(self) -> float:
-        """Take a token, possibly a future one; return the seconds until it exists."""
-        with self._lock:
-            now = self._clock.now()
-            refilled = self._tokens + (now - self._counted_at) * self._rate.qps
-            self._tokens = min(refilled, float(self._rate.burst)) - 1.0
-            self._counted_at = now
-            return max(0.0, -self._tokens / self._rate.qps)
 
     def _log(self, delay: float) -> None:
         if delay <= _WORTH_A_LOG:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping
 
 from ports.clock import Clock
+from ports.pace import Pace
 
 _BASE = "KUBE_CLIENT_BACKOFF_BASE"
 _LONGEST = "KUBE_CLIENT_BACKOFF_DURATION"
@@ -18,25 +19,22 @@ class UrlBackoff:
     One suffices for a transport, which talks to one host. Thread-safe.
     """
 
-    def __init__(self, clock: Clock, base: float, longest: float) -> None:
-        """`base` and `longest` are in seconds."""
-        self._clock = clock
-        self._base = base
-        self._longest = longest
+    def __init__(self, clock: Clock, pace: Pace) -> None:
+        self._clock, self._pace = clock, pace
         self._lock = threading.Lock()
-        self._wait = 0.0
+        self._failures = 0
         self._answered_at = 0.0
 
     def remaining(self) -> float:
         """Seconds to wait before a request."""
         with self._lock:
-            return max(0.0, self._answered_at + self._wait - self._clock.now())
+            return max(0.0, self._answered_at + self._pace.after(self._failures) - self._clock.now())
 
     def answered(self, status: int) -> None:
         """Record the status of an answer."""
         failed = status >= 500 or status == _TOO_MANY_REQUESTS
         with self._lock:
-            self._wait = min(2 * self._wait or self._base, self._longest) if failed else 0.0
+            self._failures = self._failures + 1 if failed else 0
             self._answered_at = self._clock.now()
 
 
@@ -45,4 +43,4 @@ def from_environment(environ: Mapping[str, str], clock: Clock) -> UrlBackoff | N
     base, longest = (environ.get(name, "") for name in (_BASE, _LONGEST))
     if not (base.isascii() and base.isdigit() and longest.isascii() and longest.isdigit()):
         return None
-    return UrlBackoff(clock, float(base), float(longest)) if int(base) and int(longest) else None
+    return UrlBackoff(clock, Pace(float(base), float(longest))) if int(base) and int(longest) else None

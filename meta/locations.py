@@ -133,7 +133,7 @@ async def _send(ctx: ReconcileContext, update: _LocationUpdate) -> None:
         if update.memory is None:
             settings.forget(update.target)
         else:
-            settings.accepted(update.target, update.setting)
+            settings.accepted(update.target, update.setting, clock)
 
 
 def location(node: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:

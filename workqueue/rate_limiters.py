@@ -5,13 +5,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
+from ports.ageing import Ageing
 from ports.clock import Clock
+from ports.pace import Bucket, Pace, limit
 
 T = TypeVar("T", bound=Hashable)
 T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
-
-_MAX_EXPONENT = 62
-"""With a larger exponent the float would overflow; every delay is capped long before (RL-2)."""
 
 
 class RateLimiter(Protocol[T_contra]):
@@ -34,14 +33,12 @@ class ItemExponentialFailureRateLimiter(Generic[T]):
     """
 
     def __init__(self, clock: Clock, base: float, max_delay: float) -> None:
-        self._base = base
-        self._max_delay = max_delay
+        self._pace = Pace(base, max_delay)
         self._failures = _Failures[T](clock, idle_limit=2 * max_delay)
 
     def when(self, item: T) -> float:
         """Seconds: base * 2^failures, capped."""
-        failures = self._failures.count_one(item) - 1
-        return min(self._base * 2.0 ** min(failures, _MAX_EXPONENT), self._max_delay)
+        return self._pace.after(self._failures.count_one(item))
 
     def forget(self, item: T) -> None:
         """Start again at base."""
@@ -85,12 +82,9 @@ class BucketRateLimiter(Generic[T]):
         self, clock: Clock, qps: float, burst: int, on_wait: Callable[[float], None] = lambda _seconds: None
     ) -> None:
         self._clock = clock
-        self._qps = qps
-        self._burst = float(burst)
         self._on_wait = on_wait
         self._lock = threading.Lock()
-        self._tokens = self._burst
-        self._filled_at = clock.now()
+        self._bucket = Bucket(limit(qps, burst), clock.now())
         self._due: OrderedDict[T, float] = OrderedDict()
         """The times at which waiting items get their tokens, in ascending order."""
 
@@ -105,10 +99,7 @@ class BucketRateLimiter(Generic[T]):
         return delay
 
     def _take(self, item: T, now: float) -> float:
-        filled = self._tokens + (now - self._filled_at) * self._qps
-        self._tokens = min(self._burst, filled) - 1
-        self._filled_at = now
-        delay = max(0.0, -self._tokens / self._qps)
+        delay = self._bucket.take(now)
         if delay > 0:
             self._due[item] = now + delay
         return delay
@@ -191,31 +182,17 @@ class _Failures(Generic[T]):
 
     def __init__(self, clock: Clock, idle_limit: float) -> None:
         self._clock = clock
-        self._idle_limit = idle_limit
         self._lock = threading.Lock()
-        self._entries: OrderedDict[T, tuple[int, float]] = OrderedDict()
-        """The count and the time of the last failure, oldest failure first."""
+        self._counts: Ageing[T, int] = Ageing(idle_limit)
 
     def count_one(self, item: T) -> int:
         with self._lock:
             now = self._clock.now()
-            self._drop_idle(now)
-            count = self._entries.pop(item, (0, now))[0] + 1
-            self._entries[item] = (count, now)
-            return count
+            return self._counts.note(item, (self._counts.get(item, now) or 0) + 1, now).value
 
     def forget(self, item: T) -> None:
         with self._lock:
-            self._entries.pop(item, None)
+            self._counts.drop(item)
 
     def of(self, item: T) -> int:
-        with self._lock:
-            self._drop_idle(self._clock.now())
-            return self._entries.get(item, (0, 0.0))[0]
-
-    def _drop_idle(self, now: float) -> None:
-        while self._entries:
-            item = next(iter(self._entries))
-            if now - self._entries[item][1] <= self._idle_limit:
-                return
-            del self._entries[item]
+        return self._counts.get(item, self._clock.now()) or 0

@@ -17,6 +17,7 @@ from kube.objects import Json
 from member.backups.pods import condition_of_job
 from member.outcome import Waiting
 from ports import duration
+from ports.pace import Pace
 
 ALREADY_FAILED = "AlreadyFailed"
 RETRY_FAILED_BACKUP = "RetryFailedBackup"
@@ -38,7 +39,7 @@ def with_record(status: Json, job: Json, policy: BackoffRetryPolicy, now: dateti
     records = _records(status)
     number = len(records) + 1
     # at most a century: the user's policy may allow any number of doublings
-    pause = min(duration.seconds(policy.min_retry_duration) * 2.0 ** min(number - 1, 60), 3e9)
+    pause = Pace(duration.seconds(policy.min_retry_duration), 3e9).after(number)
     record = {
         "retryNum": number,
         "detectFailedAt": stamp(now),

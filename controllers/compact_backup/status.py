@@ -14,13 +14,12 @@ from kube.objects import Json
 from member.outcome import NotDone
 from member.polling import time_left
 from ports.foreign_text import printable
+from ports.pace import Pace
 
 ENDED = (COMPLETE, FAILED)
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 360.0
-"""The delays before the first and the last retry, in seconds."""
-_DOUBLINGS = 6
-"""The number of failures after which the delay is the longest."""
+_PACE = Pace(20.0, 360.0, at_once=2)
+"""The delays before retries; the first one has none."""
 
 
 def with_state(
@@ -63,10 +62,7 @@ def due_in(status: Json, now: datetime) -> float:
     """The seconds until the next try, 0 for now. The delay doubles with each failure after the first."""
     records = _records(status)
     failed = str(records[-1].get("detectFailedAt") or "") if records else ""
-    if not failed or len(records) < 2:
-        return 0.0
-    pause: float = min(_FIRST_PAUSE * 2 ** min(len(records) - 1, _DOUBLINGS), _LONGEST_PAUSE)
-    return time_left(failed, pause, now)
+    return time_left(failed, _PACE.after(len(records)), now)
 
 
 def last_failure(status: Json) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from kube.objects import Json, Object
 from kube.reading import Readings
 from member.outcome import Done, Outcome, first_retry
+from ports.ageing import Entry
 from ports.clock import Clock
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class KeptAnswer(Generic[T]):
     """The last answer to a question whose answer seldom changes. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._last: tuple[object, float, T] | None = None
+        self._last: Entry[tuple[object, T]] | None = None
 
     def of(self, cause: object, clock: Clock, ask: Callable[[], T], lasts: float = LONGEST) -> T:
         """The answer given to an equal `cause` within the last `lasts` seconds, or else the result of `ask`.
@@ -34,13 +35,10 @@ class KeptAnswer(Generic[T]):
         Raises what `ask` raises.
         """
         now = clock.now()
-        if self._last is not None:
-            last_cause, until, answer = self._last
-            if last_cause == cause and now < until:
-                return answer
-        answer = ask()
-        self._last = cause, now + lasts, answer
-        return answer
+        last = self._last
+        if last is None or last.value[0] != cause or not last.is_fresh(now, lasts):
+            last = self._last = Entry((cause, ask()), now, now)
+        return last.value[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from math import inf
 
 from member.outcome import Failed
+from ports.ageing import Ageing, Entry
 from ports.clock import Clock
+from ports.pace import Pace
 
-_FIRST_RETRY, _LONGEST_RETRY = 5.0, 60.0
-"""Seconds before a rejected write is tried again: the first pause, and the longest one after doubling."""
+_RETRY = Pace(5.0, 60.0)
+"""The pauses before a rejected write is tried again."""
 
 _RESEND = 300.0
 """Seconds after which a rejected setting is sent again."""
@@ -27,63 +29,65 @@ _FORGOTTEN = 3600.0
 class _Refusal:
     wanted: bytes
     failed: Failed
-    pause: float
-    until: float
+    times: int
 
 
 class Refusals:
     """Writes of components that the API server has rejected. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Refusal] = {}
+        self._known: Ageing[str, _Refusal] = Ageing()
 
     def standing(self, component: str, wanted: Callable[[], bytes], clock: Clock) -> Failed | None:
         """The rejection of the same wish, with the seconds that its pause still lasts; None once the write is due."""
-        known = self._known.get(component)
-        if known is None or clock.now() >= known.until or known.wanted != wanted():
+        known = self._known.entry(component)
+        # an outcome that depends on the time is decided again in each reconcile, so read it only for a rejection
+        if known is None or clock.now() >= _due(known) or known.value.wanted != wanted():
             return None
-        return Failed(known.failed.reason, known.failed.message, known.until - clock.now())
+        return Failed(known.value.failed.reason, known.value.failed.message, _due(known) - clock.now())
 
     def note(self, component: str, wanted: bytes, failed: Failed, clock: Clock) -> Failed:
         """Record a rejection; return it with the seconds until the next attempt, which double up to a minute."""
         known = self._known.get(component)
-        pause = min(2 * known.pause, _LONGEST_RETRY) if known is not None and known.wanted == wanted else _FIRST_RETRY
-        self._known[component] = _Refusal(wanted, failed, pause, clock.now() + pause)
-        return Failed(failed.reason, failed.message, pause)
+        times = known.times + 1 if known is not None and known.wanted == wanted else 1
+        self._known.note(component, _Refusal(wanted, failed, times), clock.now())
+        return Failed(failed.reason, failed.message, _RETRY.after(times))
 
     def forget(self, component: str) -> None:
         """Forget the rejection of a component, whose write was accepted."""
-        self._known.pop(component, None)
+        self._known.drop(component)
+
+
+def _due(known: Entry[_Refusal]) -> float:
+    return known.at + _RETRY.after(known.value.times)
 
 
 class AcceptedSettings:
     """Settings sent to servers that cannot be asked for them, or that rejected them. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._sent: dict[str, tuple[Hashable, float]] = {}
+        self._sent: Ageing[str, tuple[Hashable, float]] = Ageing()
 
     def is_new(self, target: str, setting: Hashable, clock: Clock) -> bool:
         """True if `target` was last sent another setting, or rejected this one more than five minutes ago."""
-        sent, until = self._sent.get(target, (None, -inf))
-        return sent != setting or clock.now() >= until
+        known = self._sent.entry(target)
+        return known is None or known.value[0] != setting or not known.is_fresh(clock.now(), known.value[1])
 
-    def accepted(self, target: str, setting: Hashable) -> None:
+    def accepted(self, target: str, setting: Hashable, clock: Clock) -> None:
         """Record that `target` has accepted the setting."""
-        self._sent[target] = (setting, inf)
+        self._sent.note(target, (setting, inf), clock.now())
 
     def refused(self, target: str, setting: Hashable, clock: Clock) -> None:
         """Record that `target` has rejected the setting."""
-        self._sent[target] = (setting, clock.now() + _RESEND)
+        self._sent.note(target, (setting, _RESEND), clock.now())
 
     def forget(self, target: str) -> None:
         """Forget a server that can now be asked for its settings."""
-        self._sent.pop(target, None)
+        self._sent.drop(target)
 
 
 @dataclass(slots=True)
 class _Complaint:
-    since: float
-    asked: float
     read_at: float = -inf
     text: str = ""
 
@@ -92,7 +96,7 @@ class Complaints:
     """The events of Kubernetes about objects that do not start. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Complaint] = {}
+        self._known: Ageing[str, _Complaint] = Ageing(_FORGOTTEN)
 
     def of(self, key: str, read: Callable[[], str], clock: Clock) -> str:
         """The last complaint about `key`, empty without one.
@@ -100,9 +104,8 @@ class Complaints:
         `read` is called after the object had ten seconds to start, and then every thirty seconds.
         """
         now = clock.now()
-        self._known = {each: known for each, known in self._known.items() if now - known.asked <= _FORGOTTEN}
-        known = self._known.setdefault(key, _Complaint(now, now))
-        known.asked = now
-        if now - known.since >= _PATIENCE and now - known.read_at >= _READ_EVERY:
-            known.read_at, known.text = now, read()
-        return known.text
+        known = self._known.touch(key, _Complaint, now)
+        complaint = known.value
+        if now - known.since >= _PATIENCE and now - complaint.read_at >= _READ_EVERY:
+            complaint.read_at, complaint.text = now, read()
+        return complaint.text

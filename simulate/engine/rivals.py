@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kube.contests import AT_ONCE, EVERY
+from kube.contests import PACE
 from kube.errors import Invalid, NotFound
 from simulate.engine.hands import key_of, named, namespace_of
 
@@ -48,10 +48,10 @@ class Rival:
     def wrong(self) -> Iterator[str]:
         """Violations: written too often, or without a report."""
         # an object that a client removed from the cache is looked for by creating it
-        most = 2 * (AT_ONCE + int(self._event.seconds / EVERY)) + _ROOM
+        most = 2 * (PACE.at_once + int(self._event.seconds / PACE.first)) + _ROOM
         if self._sent > most:
             yield f"{self._event.target} was written {self._sent} times in {self._event.seconds:g} s, to no end"
-        if self._sent > AT_ONCE + _ROOM and self._name not in self._said:
+        if self._sent > PACE.at_once + _ROOM and self._name not in self._said:
             yield f"{self._event.target} is contested, and the status says {self._said!r}"
 
     def _insist(self) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.status_fields import STATUS_FIELDS
-from controllers.status_pacing import APART, DETAILS_EVERY, DETAILS_SAVED, EVERY, LATELY, OFTEN, StatusPacing
+from controllers.status_pacing import APART, DETAILS, EVERY, LATELY, OFTEN, StatusPacing
 from kube.objects import Json
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -148,27 +148,27 @@ def test_flapping_in_any_rhythm_costs_three_writes_a_minute(components: int, see
 def test_a_detail_waits_for_the_next_write_or_a_while(detail: Json) -> None:
     clock = FakeClock()
     pacing = StatusPacing(clock, STATUS_FIELDS)
-    assert DETAILS_EVERY == pacing.pause(UP, UP | detail)
-    clock.step(DETAILS_EVERY)
+    assert DETAILS.first == pacing.pause(UP, UP | detail)
+    clock.step(DETAILS.first)
     assert 0 == pacing.pause(UP, UP | detail)
     pacing.wrote(UP, UP | detail)
     clock.step(0.5)
-    assert DETAILS_EVERY - 0.5 == pacing.pause(UP, UP | detail)
-    clock.step(DETAILS_EVERY)
+    assert DETAILS.first - 0.5 == pacing.pause(UP, UP | detail)
+    clock.step(DETAILS.first)
     assert 0 == pacing.pause(UP, UP | detail)
 
 
 def test_after_a_quiet_time_some_details_show_at_once() -> None:
     clock = FakeClock()
     pacing = StatusPacing(clock, STATUS_FIELDS)
-    clock.step(DETAILS_SAVED * DETAILS_EVERY)
+    clock.step(DETAILS.at_once * DETAILS.first)
     pauses = []
     for leaders in range(32):
         detail = {"tikv": {"stores": {"1": {"leaderCount": leaders}}}}
         pauses.append(pacing.pause(UP, UP | detail))
         if not pauses[-1]:
             pacing.wrote(UP, UP | detail)
-    assert [*[0.0] * 30, DETAILS_EVERY, DETAILS_EVERY] == pauses
+    assert [*[0.0] * 30, DETAILS.first, DETAILS.first] == pauses
 
 
 @pytest.mark.parametrize(

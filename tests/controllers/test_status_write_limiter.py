@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.status_write_limiter import BURST, FAILURE, RATE, StatusWriteLimiter
+from controllers.status_write_limiter import FAILURE, PACE, StatusWriteLimiter
 from ports.clock import FakeClock
 
 
@@ -10,21 +10,21 @@ from ports.clock import FakeClock
 def test_a_status_that_changes_without_end_is_written_at_a_pace() -> None:
     clock = FakeClock()
     limiter = StatusWriteLimiter(clock)
-    for _ in range(BURST):
+    for _ in range(PACE.at_once):
         assert 0 == limiter.pause()
         limiter.wrote()
-    assert 1 / RATE == limiter.pause()
-    clock.step(1 / RATE)
+    assert PACE.first == limiter.pause()
+    clock.step(PACE.first)
     assert 0 == limiter.pause()
     limiter.wrote()
-    assert 1 / RATE == limiter.pause()
+    assert PACE.first == limiter.pause()
 
 
 @pytest.mark.rule("R13")
 def test_a_cluster_that_keeps_failing_is_tried_less_than_once_in_a_second() -> None:
     clock = FakeClock()
     limiter = StatusWriteLimiter(clock)
-    for _ in range(int(BURST / FAILURE)):
+    for _ in range(int(PACE.at_once / FAILURE)):
         assert 0 == limiter.pause()
         limiter.failed()
     for _ in range(3):
@@ -37,7 +37,7 @@ def test_a_cluster_that_keeps_failing_is_tried_less_than_once_in_a_second() -> N
 def test_a_quiet_minute_does_not_make_failures_come_together() -> None:
     clock = FakeClock()
     limiter = StatusWriteLimiter(clock)
-    for _ in range(int(BURST / FAILURE)):
+    for _ in range(int(PACE.at_once / FAILURE)):
         limiter.failed()
     clock.step(60.0)
     limiter.failed()

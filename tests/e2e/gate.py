@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from controllers.status_pacing import DETAILS_EVERY
+from controllers.status_pacing import DETAILS
 from ports.http_server import whole_body
 from ports.transport import ByteStream, Request, Transport, TransportError
 from tests.e2e.waiting import CLOCK, eventually
 
 _IDLE = 3600.0
-_QUIET = DETAILS_EVERY + 1.0
+_QUIET = DETAILS.first + 1.0
 """Seconds without a write after which nothing more is expected: a detail of a status may wait that long."""
 _POLL = 0.05
 _KEPT_BACK = ("content-length", "transfer-encoding", "connection", "content-encoding")

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from controllers.status_pacing import DETAILS_EVERY
+from controllers.status_pacing import DETAILS
 from ports.transport import ByteStream, Request, Response, Transport
 from rehearsal.operator import Operator
 from simulate.engine.calls import Call, Port, call
@@ -95,7 +95,7 @@ class _Scene:
 
         world.run_until(settled, 120.0)
         # the last detail of the status may wait that long
-        world.run(DETAILS_EVERY + 1.0)
+        world.run(DETAILS.first + 1.0)
 
     def stopped_at(self, number: int) -> tuple[Call, Transport] | None:
         """Begin to scale in; returns the leader's unsent requests when it was stopped; None if it makes no such

@@ -6,12 +6,14 @@ import pytest
 from kube import contests
 from kube.apply import Applier
 from kube.client import Client
-from kube.contests import AT_ONCE, EVERY, LATELY, DeletedEachTime
+from kube.contests import LATELY, PACE, DeletedEachTime
 from kube.objects import Json, Object
 from kube.resources import JOBS, SERVICES, STATEFUL_SETS, Resource
 from ports.clock import FakeClock
 from ports.observation import observing
 from tests.kube.fakes import FakeApi
+
+AT_ONCE, EVERY = PACE.at_once, PACE.first
 
 WHERE = "/api/v1/namespaces/ns/services/basic-pd"
 

@@ -2,6 +2,7 @@ import pytest
 
 from kube.url_backoff import UrlBackoff, from_environment
 from ports.clock import FakeClock
+from ports.pace import Pace
 from tests.kube.fakes import answer
 from tests.kube.test_retrying import GET, OK, Bench
 
@@ -15,7 +16,7 @@ def _wait_after(backoff: UrlBackoff, status: int) -> float:
 
 @pytest.mark.rule("REST-8")
 def test_failures_double_the_wait_and_anything_else_ends_it(clock: FakeClock) -> None:
-    backoff = UrlBackoff(clock, 1.0, 5.0)
+    backoff = UrlBackoff(clock, Pace(1.0, 5.0))
 
     assert 0.0 == backoff.remaining()
     assert [1.0, 2.0, 4.0, 5.0, 0.0, 1.0] == [_wait_after(backoff, s) for s in (500, 503, 429, 500, 404, 500)]
@@ -23,7 +24,7 @@ def test_failures_double_the_wait_and_anything_else_ends_it(clock: FakeClock) ->
 
 @pytest.mark.rule("REST-8")
 def test_the_wait_counts_from_the_answer(clock: FakeClock) -> None:
-    backoff = UrlBackoff(clock, 4.0, 10.0)
+    backoff = UrlBackoff(clock, Pace(4.0, 10.0))
     backoff.answered(500)
     clock.step(3.0)
     assert 1.0 == backoff.remaining()
@@ -31,7 +32,7 @@ def test_the_wait_counts_from_the_answer(clock: FakeClock) -> None:
 
 @pytest.mark.rule("REST-8")
 def test_the_next_request_waits(clock: FakeClock) -> None:
-    bench = Bench(clock, [answer(500), OK], backoff=UrlBackoff(clock, 2.0, 10.0))
+    bench = Bench(clock, [answer(500), OK], backoff=UrlBackoff(clock, Pace(2.0, 10.0)))
 
     assert 0.0 == bench.run(lambda: bench.transport.request(GET))[1]
     assert 2.0 == pytest.approx(bench.run(lambda: bench.transport.request(GET))[1], abs=1.0)
@@ -40,7 +41,7 @@ def test_the_next_request_waits(clock: FakeClock) -> None:
 
 @pytest.mark.rule("REST-8", "REST-3")
 def test_the_longer_delay_counts(clock: FakeClock) -> None:
-    bench = Bench(clock, [answer(429, retry_after="7"), OK], backoff=UrlBackoff(clock, 2.0, 10.0))
+    bench = Bench(clock, [answer(429, retry_after="7"), OK], backoff=UrlBackoff(clock, Pace(2.0, 10.0)))
 
     assert 7.0 == pytest.approx(bench.run(lambda: bench.transport.request(GET))[1], abs=1.0)
 

@@ -13,7 +13,7 @@ import structlog
 from structlog.contextvars import merge_contextvars
 from structlog.testing import LogCapture
 
-from controllers.status_pacing import DETAILS_EVERY
+from controllers.status_pacing import DETAILS
 from kube.events import WARNING
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
 from ports.clock import FakeClock
@@ -105,7 +105,7 @@ class Story:
         assert self.asked() == [line["event"] for line in self.lines() if line["event"] in asked]
         # a sentence is a detail of a condition: an event that ended before its stage ran is in no status
         ended, sentences = self.told("wait ended"), self.sentences()
-        brief = {line["stage"] for line in ended if line["seconds"] < DETAILS_EVERY}
+        brief = {line["stage"] for line in ended if line["seconds"] < DETAILS.first}
         for line in self.lines():
             if line["event"] in STATUS_LINES and line["stage"] not in brief:
                 assert msgspec.json.encode(line["message"]).decode()[1:-1] in sentences, line
