@@ -159,6 +159,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@GENERATED_TEXTS=all $(PYTEST) -q --dist worksteal -n $(CORES) -m thorough tests/security/test_generated_texts.py
 	@FIELDS=all $(PYTEST) -q --dist worksteal -n $(CORES) -m thorough tests/simulate/test_fields_of_backups.py tests/simulate/test_fields_of_other_kinds.py tests/simulate/test_fields_in_a_running_cluster.py
 	@$(BIN)/python -m simulate mixes --every 12
+	@$(PYTEST) -q --dist worksteal -n $(CORES) tests/simulate/test_drills.py
 	@SCHEDULING_RUNS=200 $(BIN)/pytest -q tests/scheduler/test_real_scheduler.py
 
 clean: ## Remove what make made

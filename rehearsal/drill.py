@@ -24,8 +24,6 @@ ANOTHER_REPLICA = 20.0
 """Seconds until another replica of the operator has the Lease of one that ended."""
 
 _LONGEST = 4 * 3600.0
-_WHOLE = 180.0
-"""The seconds for which all must be whole; no change waits longer between two steps."""
 _ZONE = "topology.kubernetes.io/zone"
 _NOUNS: Mapping[Act, str] = {"restarts": "restart", "starts": "start", "leaves": "removal"}
 
@@ -206,9 +204,8 @@ class _Watcher(Watcher):
     def is_over(self) -> bool:
         """True if all is whole, or nothing more will happen."""
         frames = [(film.frames[-1], film.frames[0]) for film in self._all]
-        if all(is_whole(each, first) for each, first in frames):
-            is_done = all(each.is_over or each.is_held or each.is_refused for each, _ in frames)
-            return self.quiet >= (REFUSED if is_done else _WHOLE)
+        if all((each.is_over or each.is_held or each.is_refused) and is_whole(each, first) for each, first in frames):
+            return self.quiet >= REFUSED
         now = self._stage.clock.now()
         if any(self._is_silent(film) for film in self._all):
             self._silent_at = now

@@ -377,7 +377,7 @@ class Reseedable:
         return self._draws.uuid()
 
 
-_TIMINGS = Timings(node_monitor_grace=50.0)
+TIMINGS = Timings(node_monitor_grace=50.0)
 """As fast as possible, except that a lost machine is noticed late, which decides what happens meanwhile."""
 
 
@@ -388,4 +388,4 @@ def empty_world(
     nodes: Sequence[NodeSpec] | None = None,
 ) -> World:
     """Nodes, the CRDs, and the programs of pods. For `pause` and `nodes` see `World`."""
-    return new_world(clock, randomness, _TIMINGS, nodes, pause)
+    return new_world(clock, randomness, TIMINGS, nodes, pause)
