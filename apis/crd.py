@@ -28,6 +28,7 @@ from apis.ng_monitorings import TidbNGMonitoring
 from apis.restores import Restore
 from apis.shared import Json, Metadata, Model
 from apis.tidbcluster import TidbCluster
+from ports.structs import type_info
 
 GROUP = "pingcap.com"
 VERSION = "v1alpha1"
@@ -284,7 +285,7 @@ def schema(model: type[Model]) -> Json:
 
     Raises TypeError for a type that has no structural schema.
     """
-    tree: Json = msgspec.json.decode(msgspec.json.encode(_schema(inspect.type_info(model))))
+    tree: Json = msgspec.json.decode(msgspec.json.encode(_schema(type_info(model))))
     return tree
 
 

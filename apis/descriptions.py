@@ -10,6 +10,7 @@ from msgspec import inspect
 from apis.backup_descriptions import TEXTS as _OF_BACKUPS
 from apis.monitor_descriptions import TEXTS as _OF_MONITORS
 from apis.shared import Json, Metadata, Model
+from ports.structs import type_info
 
 _OF_OTHERS: Mapping[str, str] = {
     "TidbInitializerSpec.cluster": "The TidbCluster, in the namespace of the TidbInitializer.",
@@ -212,7 +213,7 @@ _CITED = re.compile(r" \([^()]*\)(?=\.?$)")
 def describe(tree: Json, model: type[Model]) -> None:
     """Give the schema of a model and its properties their sentences, in place."""
     tree["description"] = _first_line(model)
-    _describe(tree, inspect.type_info(model))
+    _describe(tree, type_info(model))
 
 
 def _describe(tree: Json, kind: inspect.Type) -> None:

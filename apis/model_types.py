@@ -8,12 +8,13 @@ import msgspec
 from msgspec import inspect
 
 from apis.embedded import FREE, SHAPE, shape
+from ports.structs import type_info
 
 
 @functools.cache
 def type_of(model: type[msgspec.Struct]) -> inspect.Type:
     """The type of a whole tree."""
-    return inspect.type_info(model)
+    return type_info(model)
 
 
 def plain(kind: inspect.Type) -> inspect.Type:

@@ -8,6 +8,7 @@ import threading
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The exceptions of decoders for malformed bytes: invalid JSON or UTF-8, or nested too deeply."""
@@ -31,3 +32,9 @@ def convert(tree: object, model: type[_T]) -> _T:
     """Convert a tree of plain containers into a typed value. Raises msgspec.ValidationError, which names the field."""
     decoder(model)
     return msgspec.convert(tree, model)
+
+
+def type_info(model: type[Any]) -> inspect.Type:
+    """The type as `msgspec.inspect` describes it, which also prepares the type and the types of its fields."""
+    with _lock:
+        return inspect.type_info(model)
