@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from kube.objects import Object
-from ports.structs import UNREADABLE
+from ports.structs import UNREADABLE, decoder
 
 _T = TypeVar("_T")
 
@@ -174,6 +174,6 @@ def _value(given: Mapping[str, msgspec.Raw], name: str, kind: type[_T]) -> _T | 
     if bytes(given.get(name, _NULL)) == b"null":
         return None
     try:
-        return msgspec.json.decode(given[name], type=kind)
+        return decoder(kind).decode(given[name])
     except UNREADABLE as error:
         raise BadQuestion(f"{name}: {error}") from error

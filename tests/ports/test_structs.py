@@ -13,6 +13,8 @@ from ports.structs import convert, decoder
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = (
     "apis",
+    "backup_manager",
+    "ca",
     "cli",
     "controller_manager",
     "controllers",
@@ -21,7 +23,11 @@ ROOMS = (
     "informers",
     "kube",
     "member",
+    "meta",
+    "rehearsal",
     "sandbox",
+    "scheduler",
+    "workqueue",
 )
 UNPREPARED = re.compile(r"msgspec\.(json\.decode\([^#\n]*type=|convert\()|inspect\.(multi_)?type_info\(")
 
