@@ -1,6 +1,5 @@
 """The last findings about the certificates of all clusters, without the certificates and keys themselves."""
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,7 +29,10 @@ class _Page:
 
 @dataclass(slots=True)
 class CertificateBook:
-    """The findings of this process, by cluster and Secret. Thread-safe."""
+    """The findings of this process, by cluster and Secret.
+
+    Only the worker of a cluster writes its page; threads such as the one of the metrics may read it meanwhile.
+    """
 
     LOOK_AGAIN: Final = 300.0
     """Seconds until Secrets without trouble are read again."""
@@ -38,7 +40,6 @@ class CertificateBook:
     LOOK_AGAIN_AT_TROUBLE: Final = 10.0
     """Seconds until Secrets are read again if one has trouble."""
 
-    _lock: threading.Lock = field(default_factory=threading.Lock)
     _pages: dict[str, _Page] = field(default_factory=dict)
 
     def is_due(self, cluster: str, secrets: frozenset[str], now: float, every: float, *, changes: int) -> bool:
@@ -46,34 +47,29 @@ class CertificateBook:
 
         `changes` is the number of changes so far (`kube.secret_reads`).
         """
-        with self._lock:
-            page = self._pages.get(cluster)
+        page = self._pages.get(cluster)
         if page is None or page.findings.keys() != secrets or page.changes != changes:
             return True
         return now - page.read_at >= every
 
     def note(self, cluster: str, findings: Mapping[str, Finding], now: float, *, changes: int) -> None:
         """Record the findings, and the number of changes before the Secrets were read."""
-        with self._lock:
-            before = self._pages.get(cluster)
-            self._pages[cluster] = _Page(now, changes, findings, before.reported if before else "")
+        before = self._pages.get(cluster)
+        self._pages[cluster] = _Page(now, changes, findings, before.reported if before else "")
 
     def findings(self, cluster: str) -> Mapping[str, Finding]:
         """The last findings by the name of the Secret; empty before the first reading."""
-        with self._lock:
-            page = self._pages.get(cluster)
+        page = self._pages.get(cluster)
         return page.findings if page else {}
 
     def is_news(self, cluster: str, reason: str) -> bool:
         """True if `reason` differs from the one of the last call, which it replaces."""
-        with self._lock:
-            page = self._pages.get(cluster)
-            if page is None or page.reported == reason:
-                return False
-            page.reported = reason
-            return True
+        page = self._pages.get(cluster)
+        if page is None or page.reported == reason:
+            return False
+        page.reported = reason
+        return True
 
     def forget(self, cluster: str) -> None:
         """Forget a cluster that was deleted or uses no certificates."""
-        with self._lock:
-            self._pages.pop(cluster, None)
+        self._pages.pop(cluster, None)

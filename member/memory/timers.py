@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from ports.ageing import Ageing
 from ports.clock import Clock
 
 LONGEST_GAP = 120.0
@@ -65,29 +66,17 @@ class Stopwatch:
     seconds: float
 
 
-@dataclass(slots=True)
-class _Start:
-    wall: datetime
-    first: float
-    looked: float
-
-
 class Stopwatches:
     """Stopwatches by purpose and key, e.g. ("eviction", "basic-tikv-1"). Not thread-safe."""
 
     def __init__(self) -> None:
-        self._starts: dict[tuple[str, str], _Start] = {}
-        self._swept = 0.0
+        self._starts: Ageing[tuple[str, str], datetime] = Ageing(_FORGOTTEN)
 
     def look(self, what: str, key: str, clock: Clock) -> Stopwatch:
         """The time since the first look at `key`; the first look starts the stopwatch."""
         now = clock.now()
-        self._sweep(now)
-        start = self._starts.get((what, key))
-        if start is None or now - start.looked > _FORGOTTEN:
-            start = self._starts[what, key] = _Start(clock.wall(), now, now)
-        start.looked = now
-        return Stopwatch(start.wall, now - start.first)
+        start = self._starts.touch((what, key), clock.wall, now)
+        return Stopwatch(start.value, now - start.since)
 
     def known(self, what: str) -> list[str]:
         """The keys with a running stopwatch."""
@@ -95,18 +84,13 @@ class Stopwatches:
 
     def forget(self, what: str, key: str) -> None:
         """Let the next look start the stopwatch again."""
-        self._starts.pop((what, key), None)
+        self._starts.drop((what, key))
 
     def is_due(self, what: str, key: str, period: float, clock: Clock) -> bool:
         """True at most once in `period` seconds, beginning with the first call."""
-        is_new = (what, key) not in self._starts
+        is_new = self._starts.entry((what, key), clock.now()) is None
         if not is_new and self.look(what, key, clock).seconds < period:
             return False
         self.forget(what, key)
         self.look(what, key, clock)
         return True
-
-    def _sweep(self, now: float) -> None:
-        if now - self._swept > _FORGOTTEN:
-            self._swept = now
-            self._starts = {each: start for each, start in self._starts.items() if now - start.looked <= _FORGOTTEN}
