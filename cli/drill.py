@@ -20,6 +20,8 @@ from cli import manifests, plan
 from cli.drill_flags import add_drill_flags, check_moment
 from cli.plan import Basis, PlanFailed
 from cli.policies import Policy
+from cli.reasons.reason import NOTHING
+from cli.reasons.registry import REASONS
 from cli.tidb.output import FORMATS, MARKDOWN, Columns, Output, Page, output_for
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
@@ -141,7 +143,8 @@ def _of_moment(drilled: Drilled) -> Json:
 
 
 def _document(damage: Damage) -> Json:
-    ends = {"end": damage.end, "reason": damage.reason, "message": damage.message, "whole": _rounded(damage.whole)}
+    ends: Json = {"end": damage.end, "reason": damage.reason, "message": damage.message, "wayOut": _way_out(damage)}
+    ends["whole"] = _rounded(damage.whole)
     parts = {
         "stops": damage.outages,
         "regions": damage.spells,
@@ -295,6 +298,14 @@ def _lines(damage: Damage) -> Iterator[str]:
         yield plan.lowest(damage.floors)
     if damage.message:
         yield f"In the end, {damage.reason}: {damage.message.rstrip('.')}."
+    if way_out := _way_out(damage):
+        yield f"Left for you: {way_out}"
+
+
+def _way_out(damage: Damage) -> str:
+    """What the user can do at the end; empty if nothing is left, or for a reason without a page."""
+    known = REASONS.get(damage.reason)
+    return known.you if known and damage.message and known.you != NOTHING else ""
 
 
 def _notes(report: Report) -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from cli.drill import DOES_NOT, HOLDS, run
 from cli.failures import Failure
+from cli.reasons.registry import REASONS
 from kube.objects import Json
 from tests.operator_world import sample
 
@@ -69,6 +70,7 @@ def test_a_lost_node_shows_what_stops_and_when_the_operator_acts(old: str, capsy
     assert 350 <= recorded["tidb"] < 360
     assert 1800 + 60 <= recorded["tikv"] < 1800 + 300
     assert damage["whole"] > recorded["tikv"]
+    assert ("PDFailedOver", REASONS["PDFailedOver"].you) == (damage["reason"], damage["wayOut"])
 
 
 @pytest.mark.slow
@@ -80,6 +82,7 @@ def test_a_lost_zone_that_returns_in_time_needs_no_failover(old: str, capsys: py
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_loss_in_the_middle_of_a_roll_stops_what_the_loss_alone_does_not(
     old: str, new: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,7 +127,11 @@ def test_a_roll_continues_once_another_operator_has_the_lease(
         (("--fail", "node/nobody"), "--fail node/nobody: there is no such node; there are: node/node-0, node/node-1,"),
         (("--fail", "pod/x"), "--fail pod/x: there is no such pod; there are: pod/basic-pd-0, pod/basic-pd-1,"),
         ((*NODE_LOST, "--during", "x"), "--during 'x': the change has no such step; it has: restart of basic-tidb-1,"),
-        ((*NODE_LOST, "--at", "2h"), "--at 7200s: the change is over after .*; name a time up to then"),
+        pytest.param(
+            (*NODE_LOST, "--at", "2h"),
+            "--at 7200s: the change is over after .*; name a time up to then",
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_what_does_not_exist_is_named_beside_what_does(
