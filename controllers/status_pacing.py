@@ -27,6 +27,10 @@ OFTEN = 3
 APART = 5.0
 """Seconds within which several returns count as one, because many things change at once when something starts."""
 
+AT_ONCE = 6
+"""The number of returns within APART that no start has: a server's answers change with each request. Further ones count
+each."""
+
 EVERY = 20.0
 """Seconds between two writes of a fluctuating status: three in a minute."""
 
@@ -65,6 +69,8 @@ class StatusPacing:
         self._clock, self._fields = clock, fields
         self._seen: Ageing[bytes, None] = Ageing(LATELY, _REMEMBERED)
         self._returns: deque[float] = deque()
+        self._at_once = 0
+        """The returns since the last pause between two writes."""
         self._written = clock.now() - EVERY
         self._details = Bucket(DETAILS, clock.now(), left=0.0)
 
@@ -84,9 +90,10 @@ class StatusPacing:
         now, shape = self._clock.now(), _shape(status)
         if _only_details(stored, status, self._fields):
             self._details.take(now)
-        self._written = now
+        pause, self._written = now - self._written, now
         is_return = self._seen.entry(shape, now) is not None and shape != self._seen.newest()
-        if is_return and (not self._returns or now - self._returns[-1] >= APART):
+        self._at_once = (self._at_once if pause < APART else 0) + is_return
+        if is_return and (not self._returns or now - self._returns[-1] >= APART or self._at_once > AT_ONCE):
             self._returns.append(now)
         self._seen.note(shape, None, now)
 

@@ -6,11 +6,13 @@ it is created is handled alike and stops the stage that needs it.
 """
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
 import structlog
 
 from kube.field_change import first_patched
@@ -27,6 +29,11 @@ PACE = Pace(60.0, 60.0, at_once=3)
 """The same change is written three times without a pause, then once a minute. After twice as long without a write the
 contest is over.
 """
+
+_TIME = re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+Z"')
+
+BACK_AND_FORTH = 6
+"""How often the operator itself alternates between two changes without a pause, e.g. if a server's answers vary."""
 
 LATELY = 600.0
 """Seconds for which a write is remembered."""
@@ -59,11 +66,22 @@ def sentence(contested: Sequence[Contested]) -> str:
 
 @dataclass(slots=True)
 class _Written:
-    """The last difference written to an object, and how often it was written in a row; the contested field, if any."""
+    """The last difference written to an object, and how often it was written in a row; the contested field, if any.
+
+    `before` is another difference that was written just before, and `turns` the alternations between the two.
+    """
 
     digest: bytes
     times: int
     contested: str = ""
+    before: bytes = b""
+    turns: int = 0
+
+    def is_contested(self, what: bytes) -> bool:
+        """True if a difference has been written too often without a pause."""
+        if what == self.digest:
+            return bool(PACE.after(self.times)) or self.turns >= BACK_AND_FORTH
+        return what == self.before and self.turns >= BACK_AND_FORTH
 
 
 _FOUND: ContextVar[list[Contested] | None] = ContextVar("contested", default=None)
@@ -95,7 +113,7 @@ class Contests:
         uid, name, now = cached.metadata.uid, cached.metadata.name, self._clock.now()
         with self._lock:
             last = self._written.entry(uid, now)
-            if last is None or not PACE.after(last.value.times) or last.value.digest != digest(patch):
+            if last is None or not last.value.is_contested(_digest(patch)):
                 return True
             if not last.value.contested:
                 change = str(first_patched(cached.decode(), patch))
@@ -124,7 +142,7 @@ class Contests:
 
     def wrote(self, cached: Object, patch: Json) -> None:
         """Record a difference that was written."""
-        self._note(cached.metadata.uid, digest(patch))
+        self._note(cached.metadata.uid, _digest(patch))
 
     def agreed(self, cached: Object) -> None:
         """Report a contest that is not over yet, although the object now agrees."""
@@ -148,13 +166,24 @@ class Contests:
         now = self._clock.now()
         with self._lock:
             last = self._written.get(key, now)
-            if last is None or last.digest != what:
-                last = _Written(what, 0)
-            self._written.note(key, _Written(what, last.times + 1, last.contested), now)
+            if last is None:
+                found = _Written(what, 1)
+            elif last.digest == what:
+                found = replace(last, times=last.times + 1)
+            elif last.before == what:
+                found = replace(last, digest=what, before=last.digest, times=1, turns=last.turns + 1)
+            else:
+                found = _Written(what, 1, before=last.digest)
+            self._written.note(key, found, now)
 
 
 def _pause(last: Entry[_Written], now: float) -> float:
-    return last.at + PACE.after(last.value.times) - now
+    return last.at + (PACE.longest if last.value.turns >= BACK_AND_FORTH else PACE.after(last.value.times)) - now
+
+
+def _digest(patch: Json) -> bytes:
+    """The digest of a difference without times, e.g. in an annotation that says since when."""
+    return digest(_TIME.sub('"time"', msgspec.json.encode(patch, order="sorted").decode()))
 
 
 def _whose(resource: Resource, desired: Json) -> str:

@@ -6,6 +6,7 @@ a LiveStore of `dataplane.pd`. `member.apply.stateful_set` lowers the replicas a
 """
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, TypeAlias, final
 
 from apis.accessor import components
@@ -27,7 +28,7 @@ from member.observed.activity import Activity, activity
 from member.observed.claims import claims_of_cluster
 from member.observed.nodes import Node, NodeState
 from member.observed.pod import Pod
-from member.observed.pods import read_pods, ready_pods
+from member.observed.pods import pods_of, read_pods, ready_pods
 from member.outcome import Done, Waiting
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
 from ports.side_by_side import both
@@ -175,13 +176,16 @@ def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
     An answer without the leader does not come from a quorum and proves nothing. Raises AddressNotUnderstood if a member
     may belong to the pod, other DataPlaneErrors.
     """
-    answer = api_clients.pd(ctx).members()
-    require_understood_members(ctx.tc, answer.members)
-    if own_member(ctx.tc, answer.members, ordinal_of(pod)):
-        return None
-    if answer.leader is None or answer.member(answer.leader.id) is None or not _is_ours(ctx, answer.cluster_id):
-        return None
-    return Evidence(_LIVE_READ, f"PD has no member for pod {pod}")
+
+    def says(pd: PDClient) -> str:
+        answer = pd.members()
+        require_understood_members(ctx.tc, answer.members)
+        if own_member(ctx.tc, answer.members, ordinal_of(pod)):
+            return ""
+        is_led = answer.leader is not None and answer.member(answer.leader.id) is not None
+        return f"PD has no member for pod {pod}" if is_led and _is_ours(ctx, answer.cluster_id) else ""
+
+    return _agreed(ctx, says)
 
 
 def majority_without(pd: PDClient, member: LiveMember, members: Sequence[LiveMember]) -> Evidence | None:
@@ -263,15 +267,47 @@ def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence |
 
     If `address` is known, a store at a different address proves nothing. Raises DataPlaneError.
     """
-    pd = api_clients.pd(ctx)
-    try:
-        store = pd.store(store_id)
-    except NotFound:
-        gone = _is_ours(ctx, pd.cluster_id())
-        return Evidence(_LIVE_READ, f"PD no longer has store {store_id}") if gone else None
-    if store.state_name != _TOMBSTONE or (address and store.address != address):
+
+    def says(pd: PDClient) -> str:
+        try:
+            store = pd.store(store_id)
+        except NotFound:
+            return f"PD no longer has store {store_id}" if _is_ours(ctx, pd.cluster_id()) else ""
+        is_gone = store.state_name == _TOMBSTONE and address in ("", store.address)
+        return f"store {store_id} is Tombstone" if is_gone else ""
+
+    return _agreed(ctx, says)
+
+
+def _agreed(ctx: ReconcileContext, says: Callable[[PDClient], str]) -> Evidence | None:
+    """Evidence for what PD says, if each of its members that answers says it too; None if PD does not say it.
+
+    PD's Service selects one member for each request, and that one may lie. Raises Unavailable if the members contradict
+    each other, other DataPlaneErrors.
+    """
+    what = says(api_clients.pd(ctx))
+    if not what:
         return None
-    return Evidence(_LIVE_READ, f"store {store_id} is Tombstone")
+    members = {pod: partial(_witness, ctx, ordinal_of(pod), says) for pod in _ready_members(ctx)}
+    heard = zip(members, ctx.deps.dataplane.side_by_side.run(list(members.values())), strict=True)
+    denying = [pod for pod, agrees in heard if agrees is False]
+    if denying:
+        reason = f"PD's members contradict each other: one says that {what}, {', '.join(denying)} denies it"
+        raise Unavailable("GET", api_clients.pd(ctx).base_url, f"{reason}; nothing is removed meanwhile")
+    return Evidence(_LIVE_READ, what)
+
+
+def _ready_members(ctx: ReconcileContext) -> Sequence[str]:
+    """The Ready pods of the cluster's own PD."""
+    return [each.metadata.name for each in ready_pods(pods_of(ctx, "pd"))] if ctx.tc.spec.pd else ()
+
+
+def _witness(ctx: ReconcileContext, ordinal: int, says: Callable[[PDClient], str]) -> bool | None:
+    """True if a PD member says so when asked alone, None if it does not answer or has no leader."""
+    try:
+        return bool(says(api_clients.pd_member(ctx, address_book(ctx.tc).pd_member(ordinal))))
+    except (Unavailable, NotBootstrapped):
+        return None
 
 
 def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None:
@@ -281,21 +317,21 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     cluster has ever had a store: a newly elected leader may claim that it is not bootstrapped. Raises
     AddressNotUnderstood if a store may belong to the pod, other DataPlaneErrors.
     """
-    pd = api_clients.pd(ctx)
 
-    def listed() -> Sequence[Store] | None:
-        try:
-            return pd.stores()
-        except NotBootstrapped:
-            return None
+    def says(pd: PDClient) -> str:
+        def listed() -> Sequence[Store] | None:
+            try:
+                return pd.stores()
+            except NotBootstrapped:
+                return None
 
-    found, cluster_id = both(ctx.deps.dataplane.side_by_side, listed, pd.cluster_id)
-    stores, believable = (found, bool(found)) if found is not None else ((), not _has_had_stores(ctx))
-    require_understood_stores(ctx.tc, component, stores)
-    there = own_stores(ctx.tc, stores, component, ordinal_of(pod))
-    if there or not believable or not _is_ours(ctx, cluster_id):
-        return None
-    return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
+        found, cluster_id = both(ctx.deps.dataplane.side_by_side, listed, pd.cluster_id)
+        stores, believable = (found, bool(found)) if found is not None else ((), not _has_had_stores(ctx))
+        require_understood_stores(ctx.tc, component, stores)
+        there = own_stores(ctx.tc, stores, component, ordinal_of(pod))
+        return "" if there or not believable or not _is_ours(ctx, cluster_id) else f"PD has no store for pod {pod}"
+
+    return _agreed(ctx, says)
 
 
 def _has_had_stores(ctx: ReconcileContext) -> bool:

@@ -296,7 +296,22 @@ class WorldFaults:
         """Inject any fault of the data plane's network that has no method of its own."""
         return self._inject(fault)
 
+    def server_lies(self, target: str, lie: str, about: str = "", *, every: int = 1) -> Heal:
+        """Servers answer with a `lie` of `sandbox.dataplane.lies` about a pod: all reads, or each n-th one."""
+        return self._inject(Fault(Trouble.LIE, target, "*", lie=lie, about=about, every=every))
+
     # PD
+
+    def pd_lies(self, cluster: str, lie: str, who: str, about: str = "", *, every: int = 1) -> Heal:
+        """PD's leader, a follower (`who`), or all members lie. Raises LookupError if no member runs, or none leads."""
+        pd = self._pd(cluster)
+        leader = pd.leader
+        if leader is None:
+            raise LookupError(f"PD of {cluster} has no leader")
+        followers = sorted(each.name for each in pd.members.values() if each is not leader)
+        liar = {"all": "*", "leader": leader.name, "follower": (followers or [leader.name])[0]}[who].partition(".")[0]
+        namespace, _, name = cluster.partition("/")
+        return self.server_lies(f"{namespace}/{liar if liar != '*' else f'{name}-pd-*'}", lie, about, every=every)
 
     def pd_no_leader(self, cluster: str) -> Heal:
         """No leader can be elected. Raises LookupError if no member of the cluster runs."""

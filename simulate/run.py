@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -28,6 +28,7 @@ from simulate.judge.alerts import Recorded
 from simulate.judge.cross_references import CrossReferenceJudge
 from simulate.judge.end_state import Leaves, end_state
 from simulate.judge.judge import Invariants, Neighbourhood, Violation
+from simulate.judge.lies import LieJudge, is_judged
 from simulate.judge.outages import OutageJudge
 from simulate.judge.restarts import are_judged
 
@@ -160,7 +161,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     engine.trace.mix(engine.world.server.storage.version)
     return Outcome(
         plan=plan,
-        violations=tuple(sorted((each for found in judges for each in found.violations), key=attrgetter("at"))),
+        violations=tuple(sorted(_counted(plan, judges), key=attrgetter("at"))),
         digest=engine.trace.digest,
         writes=tuple(str(each) for each in engine.calls),
         summary=dict(Counter(map(_summed, engine.done))),
@@ -173,10 +174,21 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
     )
 
 
+def _counted(plan: Plan, judges: Sequence[Invariants]) -> Iterator[Violation]:
+    """The violations that count: of the plan's own cluster while servers lie, few do."""
+    for number, judge in enumerate(judges):
+        for each in judge.violations:
+            if number or not plan.lying or is_judged(each.rule, plan.lying):
+                yield each
+
+
 def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> Recorded | None:
     """The time of a plan; what is written after it is to be silent breaks O3. What alerts must do, of an outage."""
     if plan.outage:
         return OutageJudge(engine, plan.name, plan.outage, lambda what: judge.report("O8", what)).follow()
+    if plan.lying:
+        LieJudge(engine, plan.lying, lambda what: judge.report("lies", what)).follow(plan.budget)
+        return None
     if plan.serves_at:
         engine.run(plan.serves_at)
         for what in unserved(judge.state):

@@ -17,6 +17,7 @@ class Trouble(Enum):
     TRUNCATE = "truncate"
     OLD = "old"
     LOSE_ANSWER = "lose-answer"
+    LIE = "lie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,11 @@ class Fault:
     """A fault of the connections that it matches. Globs: `target` and `origin` on `namespace/pod`, `path` on the path.
 
     SLOW adds `seconds`: a GET returns the state at its sending, any other request takes effect at the end, even after
-    its sender has given up. ANSWER returns `status` and `body` without the process; TRUNCATE cuts the body in half; OLD
+    its sender has given up. ANSWER returns `status` and `body` without the process. TRUNCATE cuts the body in half; OLD
     repeats the first answer to the same GET under the fault; LOSE_ANSWER breaks the connection after the request took
-    effect. `every` limits the fault to each n-th matching request. A fault with a `method` or `path` applies only to
+    effect. LIE answers a GET with a `lie` of `sandbox.dataplane.lies` about the pod `about`.
+
+    `every` limits the fault to each n-th matching request. A fault with a `method` or `path` applies only to
     HTTP requests, any other to every connection.
     """
 
@@ -40,6 +43,8 @@ class Fault:
     status: int = 500
     body: bytes = b""
     every: int = 1
+    lie: str = ""
+    about: str = ""
 
     def matches_connection(self, origin: str, target: str, port: int) -> bool:
         """True if it separates two ends for every request."""

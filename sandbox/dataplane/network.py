@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from ports.transport import (
 )
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.interconnect import Interconnect
+from sandbox.dataplane.lies import told
 from sandbox.dataplane.monitoring import handled
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Answer, Launch, Process, Waiting, text
@@ -272,7 +274,24 @@ class Network:
             if running is None or not self.connected(speaking(origin, url), running, port, host):
                 return Answer(Response(504, {}, b""), delay=float("inf"))
             answer = handled(process, launch, port, request)
-            return replace(answer, delay=answer.delay + self._slowness(origin, running, port, request))
+            response = self._passed_on(origin, running, port, request, answer.response)
+            return replace(
+                answer, response=response, delay=answer.delay + self._slowness(origin, running, port, request)
+            )
+
+    def _passed_on(self, origin: Origin, running: Running, port: int, request: Request, response: Response) -> Response:
+        """The answer that a process passes on; a liar's own answer is changed later."""
+        path = urlsplit(request.url).path
+        for each in self._faults_between(origin, running):
+            fault, asked = each.fault, (str(origin), running.pod, port, request, path)
+            if (
+                fault.trouble is Trouble.LIE
+                and fault.matches_request(*asked)
+                and not fnmatchcase(str(origin), fault.target)
+            ):
+                each.matched += 1
+                return _spoiled(response, each, request, running) if each.matched % fault.every == 0 else response
+        return response
 
     def _behind(self, launch: Launch, process: Process) -> Running | None:
         there = (each for network in self._interconnect.networks(launch.domain) for each in network.of(launch.pod_uid))
@@ -369,7 +388,7 @@ class Network:
             self._time_out(request)
         if delay > 0:
             self._pause(delay)
-        return answer.response if injected is None else _spoiled(answer.response, injected, request)
+        return answer.response if injected is None else _spoiled(answer.response, injected, request, running)
 
     def arrive(self) -> float | None:
         """Deliver the late requests that are due; return when the next one is."""
@@ -486,7 +505,7 @@ def speaking(origin: Origin, url: str) -> Origin:
     return replace(origin, certificate=NOBODY) if has_scheme and origin.certificate is None else origin
 
 
-def _spoiled(response: Response, injected: _Injected, request: Request) -> Response:
+def _spoiled(response: Response, injected: _Injected, request: Request, running: Running) -> Response:
     """The part of an answer that arrives under a fault. Raises ConnectionLost."""
     match injected.fault.trouble:
         case Trouble.TRUNCATE:
@@ -494,6 +513,9 @@ def _spoiled(response: Response, injected: _Injected, request: Request) -> Respo
         case Trouble.OLD if request.is_read:
             parts = urlsplit(request.url)
             return injected.answers.setdefault(f"{parts.path}?{parts.query}", response)
+        case Trouble.LIE:
+            fault = injected.fault
+            return told(fault.lie, fault.about, running.launch.namespace, request, response, number=injected.matched)
         case Trouble.LOSE_ANSWER:
             raise ConnectionLost(request.method, request.url, "the connection ended before the answer")
     return response

@@ -280,6 +280,19 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     secret: str = ""
 
 
+class Lying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The seconds of a plan in which servers lie.
+
+    `authority`: the liars are the whole of PD or its leader, to which its followers pass requests on. `says`: a text
+    that a condition of the cluster must contain meanwhile.
+    """
+
+    begins: float
+    ends: float
+    authority: bool
+    says: str = ""
+
+
 class CrossReference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """How an object of another namespace that refers into the cluster's must end.
 
@@ -315,6 +328,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     - `resyncs`: informers resync; otherwise only events and timers requeue an object.
     - `serves_at`: seconds at which the clusters must be Ready with all their objects; 0 disables the check.
     - `outage`: what surfaces must show meanwhile (`simulate.judge.outages`).
+    - `lying`: servers lie meanwhile, which limits what counts as a violation (`simulate.judge.lies`).
     - `across`: the end of an object that refers into the cluster's namespace (`simulate.judge.cross_references`).
     """
 
@@ -340,6 +354,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     serves_at: float = 0.0
     outage: Outage | None = None
     across: CrossReference | None = None
+    lying: Lying | None = None
 
     @property
     def ends_done(self) -> bool:

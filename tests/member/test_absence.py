@@ -70,7 +70,8 @@ def in_front_of(servers: ScriptedTransport, api: FakeApi, tc: TidbCluster | None
     ctx = context(api, tc)
     dataplane = DataPlane(lambda _: servers, OpenFence(), FakeClock()).for_one_reconcile()
     claims = SimpleNamespace(list=lambda *_: [], get=lambda *_: None, by_index=lambda *_: [])
-    listers = cast("Listers", SimpleNamespace(persistent_volume_claims=claims, stateful_sets=claims))
+    pods = SimpleNamespace(list=lambda *_: [])
+    listers = cast("Listers", SimpleNamespace(persistent_volume_claims=claims, stateful_sets=claims, pods=pods))
     ctx.deps = replace(ctx.deps, dataplane=dataplane, listers=listers)
     return ctx
 

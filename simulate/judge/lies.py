@@ -1,0 +1,67 @@
+"""What lies of servers may cost (docs/security.md, data planes).
+
+A lie of one member or server never costs data or a quorum. A lie of the whole of PD, which is the authority on its
+database, may cost that database; it never makes the operator raise an exception, write without end, or touch another
+cluster.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable
+
+from kube.resources import EVENTS
+from simulate.engine.calls import Call
+from simulate.engine.engine import Engine
+from simulate.engine.plan import Lying
+
+_OF_AUTHORITIES = frozenset({"O7", "R13", "neighbour", "lies"})
+"""The rules that hold for every liar."""
+_DESTRUCTIVE = frozenset(
+    {"I1", "I2", "I3", "I3-pump", "I4", "I5", "I6", "I7", "I8", "I9", "I21", "I22", "I23", "I30", "I43", "I46"}
+)
+"""The rules about data and quorums. The others are about the order of a change, which a lie may upset."""
+_AFTERWARDS = frozenset({"O3", "O10"})
+
+_WINDOW = 60.0
+_AT_FIRST = 90.0
+"""Seconds from the beginning of a lie, or of a change under it, in which the operator may react to it."""
+_MOST, _MOST_ALIKE = 150, 40
+"""The writes of a minute, and those with the same method and target, that no change exceeds."""
+_MOST_ALIKE_LATER = 20
+"""The same once the operator has seen that answers change back and forth."""
+
+
+def is_judged(rule: str, lying: Lying) -> bool:
+    """True if a violation of a rule counts against the operator."""
+    if rule in _OF_AUTHORITIES:
+        return True
+    return not lying.authority and rule in _DESTRUCTIVE | _AFTERWARDS
+
+
+class LieJudge:
+    """Counts the operator's writes while servers lie, and watches the other clusters."""
+
+    def __init__(self, engine: Engine, lying: Lying, report: Callable[[str], None]) -> None:
+        self._engine, self._lying, self._report = engine, lying, report
+
+    def follow(self, seconds: float) -> None:
+        """Let the world run, and report more writes than a minute may have."""
+        seen, recent = len(self._engine.calls), deque[tuple[float, Call]]()
+        end = self._engine.elapsed + seconds
+        while self._engine.elapsed < end:
+            self._engine.run(min(5.0, end - self._engine.elapsed))
+            now = self._engine.elapsed
+            recent.extend((now, each) for each in self._engine.calls[seen:])
+            seen = len(self._engine.calls)
+            while recent and recent[0][0] < now - _WINDOW:
+                recent.popleft()
+            self._count([each for _, each in recent], now)
+
+    def _count(self, calls: list[Call], now: float) -> None:
+        calls = [each for each in calls if each.target.resource != str(EVENTS)]
+        if len(calls) > _MOST:
+            self._report(f"more than {_MOST} writes in a minute")
+        is_later = self._lying.begins + _AT_FIRST + _WINDOW <= now < self._lying.ends
+        most = _MOST_ALIKE_LATER if is_later else _MOST_ALIKE
+        for what, count in Counter(map(str, calls)).items():
+            if count > most:
+                self._report(f"{what} more than {most} times in a minute")

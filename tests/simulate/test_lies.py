@@ -1,0 +1,58 @@
+"""The family *lie*: its plans, a sample of them, and defects under which a lie costs data or writes without end."""
+
+import pytest
+
+import controllers.status_pacing
+import kube.contests
+import member.evidence
+from simulate.engine.plan import InvalidPlan
+from simulate.families.generate import generated
+from simulate.families.lies import FAMILY
+from simulate.run import prepare, run
+from tests.simulate.planting import rules
+
+_PLANS = list(FAMILY.plans())
+
+
+def test_finds_each_plan_by_its_name() -> None:
+    assert len(_PLANS) == len({plan.name for plan in _PLANS})
+    for plan in _PLANS[::40]:
+        assert plan == generated(plan.name)
+
+
+@pytest.mark.parametrize("rest", ["", "no-stores", "no-stores.nobody.rest", "no-lie.all.rest", "no-stores.all.pd-in"])
+def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
+    with pytest.raises(InvalidPlan, match=r"is no `LIE\.WHO\.SITUATION`"):
+        FAMILY.plan(rest)
+
+
+_TOMBSTONE = "lie/store-is-tombstone.follower.tikv-in"
+_FLAPPING = "lie/store-is-tombstone.turns.rest"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [_TOMBSTONE, _FLAPPING, "lie/another-cluster.all.pd-in"])
+def test_a_lie_costs_no_more_than_it_may(name: str) -> None:
+    plan = generated(name)
+    assert () == run(prepare(plan), plan).violations
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_judge_notices_that_one_lying_follower_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(*_: object) -> list[str]:
+        return []
+
+    assert "I3" in rules(
+        generated(_TOMBSTONE), lambda: monkeypatch.setattr(member.evidence, "_ready_members", careless)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_judge_notices_writes_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless() -> None:
+        monkeypatch.setattr(kube.contests, "BACK_AND_FORTH", 10**6)
+        monkeypatch.setattr(controllers.status_pacing, "AT_ONCE", 10**6)
+
+    assert "lies" in rules(generated(_FLAPPING), endless)
