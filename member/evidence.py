@@ -285,12 +285,13 @@ def _agreed(ctx: ReconcileContext, says: Callable[[PDClient], str]) -> Evidence 
     PD's Service selects one member for each request, and that one may lie. Raises Unavailable if the members contradict
     each other, other DataPlaneErrors.
     """
-    what = says(api_clients.pd(ctx))
+    members = _ready_members(ctx)
+    questions: list[Callable[[], str | None]] = [partial(says, api_clients.pd(ctx))]
+    questions += [partial(_witness, ctx, ordinal_of(pod), says) for pod in members]
+    what, *heard = ctx.deps.dataplane.side_by_side.run(questions)
     if not what:
         return None
-    members = {pod: partial(_witness, ctx, ordinal_of(pod), says) for pod in _ready_members(ctx)}
-    heard = zip(members, ctx.deps.dataplane.side_by_side.run(list(members.values())), strict=True)
-    denying = [pod for pod, agrees in heard if agrees is False]
+    denying = [pod for pod, said in zip(members, heard, strict=True) if said == ""]
     if denying:
         reason = f"PD's members contradict each other: one says that {what}, {', '.join(denying)} denies it"
         raise Unavailable("GET", api_clients.pd(ctx).base_url, f"{reason}; nothing is removed meanwhile")
@@ -302,10 +303,10 @@ def _ready_members(ctx: ReconcileContext) -> Sequence[str]:
     return [each.metadata.name for each in ready_pods(pods_of(ctx, "pd"))] if ctx.tc.spec.pd else ()
 
 
-def _witness(ctx: ReconcileContext, ordinal: int, says: Callable[[PDClient], str]) -> bool | None:
-    """True if a PD member says so when asked alone, None if it does not answer or has no leader."""
+def _witness(ctx: ReconcileContext, ordinal: int, says: Callable[[PDClient], str]) -> str | None:
+    """What a PD member says when asked alone, None if it does not answer or has no leader."""
     try:
-        return bool(says(api_clients.pd_member(ctx, address_book(ctx.tc).pd_member(ordinal))))
+        return says(api_clients.pd_member(ctx, address_book(ctx.tc).pd_member(ordinal)))
     except (Unavailable, NotBootstrapped):
         return None
 

@@ -54,12 +54,15 @@ class PodRemoval:
         texts = (carrier.metadata.labels.get(STORE_ID, "") for _, carrier in self._carriers())
         return next((int(text) for text in texts if text.isdecimal()), None)
 
-    async def note(self, store_id: int | None = None) -> None:
-        """Note on the pod and its claims that the pod is leaving, and its store. Raises ApiError, TransportError."""
+    async def note(self, store_id: int | None = None) -> bool:
+        """Note on the pod and its claims that the pod is leaving, and its store. Raises ApiError, TransportError.
+
+        Returns False if another client changes the labels of the store back each time.
+        """
         since = stamp(self.since or self.ctx.deps.clock.wall())
         labels = {} if store_id is None else {STORE_ID: str(store_id)}
-        for resource, carrier in self._carriers():
-            await self._write(resource, carrier, {SCALE_IN_TIME: since}, labels)
+        now = [await self._write(each, carrier, {SCALE_IN_TIME: since}, labels) for each, carrier in self._carriers()]
+        return all(labels.items() <= carrier.metadata.labels.items() for carrier in now)
 
     async def defer_deleting(self) -> None:
         """Mark the claims as no longer needed (8.9). Raises ApiError, TransportError.
@@ -86,14 +89,14 @@ class PodRemoval:
 
     async def _write(
         self, resource: Resource, carrier: Object, annotations: dict[str, str], labels: dict[str, str] | None = None
-    ) -> None:
-        """Set annotations and labels; with no annotations, remove note and mark."""
+    ) -> Object:
+        """Set annotations and labels; with no annotations, remove note and mark. Returns the object as it is now."""
         meta = carrier.metadata
         desired: Json = {"metadata": {"name": meta.name, "namespace": meta.namespace, "annotations": annotations}}
         if labels:
             desired["metadata"]["labels"] = labels
         before = {} if annotations else {"metadata": {"annotations": {SCALE_IN_TIME: "", PVC_DEFER_DELETING: ""}}}
-        await Apply(resource, desired, carrier, applied=before)
+        return await Apply(resource, desired, carrier, applied=before)
 
 
 def cached(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> PodRemoval:

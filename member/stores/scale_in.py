@@ -201,7 +201,10 @@ async def _take_offline(
     wanted = spec_or_wait(ctx, _soon(ctx, kind))
     if isinstance(wanted, Waiting):
         return wanted
-    await removal.note(store.id)
+    if not await removal.note(store.id):
+        # once PD has no store of the pod, only its labels show which one it was
+        what = f"the labels of pod {removal.name} or its volumes do not keep that store {store.id} is its store"
+        return Waiting("ScalingIn", f"{what}; removing the store waits", _soon(ctx, kind))
 
     def may_go(listed: Sequence[Store]) -> bool:
         now = next((each for each in listed if each.id == store.id), None)

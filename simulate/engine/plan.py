@@ -283,14 +283,12 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Lying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The seconds of a plan in which servers lie.
 
-    `authority`: the liars are the whole of PD or its leader, to which its followers pass requests on. `says`: a text
-    that a condition of the cluster must contain meanwhile.
+    `authority`: the liars are the whole of PD or its leader, to which its followers pass requests on.
     """
 
     begins: float
     ends: float
     authority: bool
-    says: str = ""
 
 
 class CrossReference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

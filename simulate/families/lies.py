@@ -121,8 +121,6 @@ SITUATIONS: Mapping[str, Situation] = {
 
 _TOLD_IN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_STORES, ("rest", "tikv-in", "tikv-in-beside", "tikv-roll", "tikv-lost", "tikv-lost-beside")),
-    # after a swap during a scale-in the label of the pod names a store of another pod, which the user must correct
-    "stores-are-swapped": ("rest", "tikv-roll", "tikv-lost", "tikv-lost-beside"),
     **dict.fromkeys(_OF_MEMBERS, ("pd-rest", "pd-in", "pd-in-beside", "pd-roll", "pd-lost", "pd-lost-beside")),
     **dict.fromkeys(("leads-nothing", "leads-ever-more"), ("rest", "tikv-in", "tikv-roll")),
     "serves-nothing": ("tidb-roll", "tiproxy-roll", "ticdc-roll"),

@@ -317,16 +317,21 @@ def test_silence_ends_at_the_deadline(transport: HttpTransport) -> None:
 
 def test_keeps_connections_and_notices_a_dead_one(transport: HttpTransport) -> None:
     ports: list[int] = []
+    ended = threading.Semaphore(0)
 
     def twice(connection: socket.socket) -> None:
         for _ in range(2):
             _read_request(connection)
             ports.append(connection.getpeername()[1])
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        connection.shutdown(socket.SHUT_WR)
+        ended.release()
 
     with serving(twice) as port:
-        for _ in range(4):
+        for _ in range(2):
             transport.request(get(port))
+            transport.request(get(port))
+            assert ended.acquire(timeout=30.0)
     assert ports[0] == ports[1] != ports[2] == ports[3]
 
 
