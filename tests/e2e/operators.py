@@ -75,8 +75,22 @@ class Operator:
     @property
     def peak_memory(self) -> int:
         """The most bytes that it has ever had resident."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")
-        return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:"))
+        return self._status("VmHWM") << 10
+
+    @property
+    def threads(self) -> int:
+        """The number of its threads."""
+        return self._status("Threads")
+
+    @property
+    def descriptors(self) -> int:
+        """The number of its open files and connections."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def _status(self, name: str) -> int:
+        """A number that the kernel shows of the process."""
+        status = Path(f"/proc/{self.pid}/status").read_text("ascii")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(f"{name}:"))
 
     @property
     def is_running(self) -> bool:
