@@ -22,9 +22,9 @@ from simulate.judge.dm import DMJudge
 from simulate.judge.restarts import Lives, Restarts
 from simulate.judge.schedules import ScheduleJudge
 
-_CALLS_OF_A_SYNC = 30
+_CALLS_OF_A_SYNC = 34
 _CALLS_FOR_A_POD = 3
-"""The maximum number of requests of a sync, as recorded, with some margin (O9)."""
+"""The maximum number of requests of a sync, as recorded, with some margin (O9): members of PD confirm a removal."""
 _CALLS_OF_A_MOVE = 12
 """Additional requests for each further pod that may be created or removed at the same time."""
 
