@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,7 +179,8 @@ def verdict(damage: Damage) -> str:
     if not stops:
         parts += [_spell(each) for each in damage.spells if each.hurt == "without_spare"]
     parts.append("not whole again without help" if damage.whole is None else f"whole again {_after(damage.whole)}")
-    return f"{'; '.join(parts)}."
+    # a roll may hurt the same regions once for each pod
+    return f"{'; '.join(each if times == 1 else f'{each}, {times} times' for each, times in Counter(parts).items())}."
 
 
 def _after(seconds: float) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from cli.drill import DOES_NOT, HOLDS, run
+from cli.drill import DOES_NOT, HOLDS, run, verdict
 from cli.failures import Failure
 from cli.reasons.registry import REASONS
 from kube.objects import Json
+from rehearsal.damage import Damage, Spell
 from tests.operator_world import sample
 
 NODE_LOST = ("--fail", "node/node-1")
@@ -163,3 +164,10 @@ def test_a_mistake_in_a_flag_names_it(
 def test_a_moment_without_a_change_asks_for_one(old: str, moment: tuple[str, ...]) -> None:
     with pytest.raises(Failure, match=f"{' '.join(moment)}: is a moment of a change, and nothing changes; .* --to"):
         run(["--from", old, *NODE_LOST, *moment], {})
+
+
+def test_regions_that_each_restart_hurts_are_named_once() -> None:
+    spells = [Spell("without_spare", begins, 6.0, 30, 30) for begins in (26.0, 38.0)]
+    said = verdict(Damage("done", "Done", "", 44.0, spells=spells))
+    expected = "all components serve; 30 of 30 regions have no spare replica, for 6s, 2 times; whole again after 44s."
+    assert expected == said
