@@ -5,6 +5,7 @@ sockets have one deadline for the whole answer.
 """
 
 import contextlib
+import errno
 import socket
 import ssl
 from collections.abc import Iterator
@@ -65,6 +66,15 @@ class DeadlineSocket(_Deadline, socket.socket):
 
 class DeadlineTlsSocket(_Deadline, ssl.SSLSocket):
     """A TLS socket with a read deadline."""
+
+    def recv(self, *arguments: Any, **options: Any) -> bytes:
+        """Like `SSLSocket.recv`. Closes a socket whose peer was gone before the handshake, which `ssl` leaves open."""
+        try:
+            return super().recv(*arguments, **options)
+        except OSError as error:
+            if getattr(self, "_sslobj", None) is None and error.errno not in (errno.ENOTCONN, errno.EINVAL):
+                self.close()
+            raise
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
         """Like `SSLSocket.recv_into`. Raises TimeoutError after the deadline, TooManyBytes."""

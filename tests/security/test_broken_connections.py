@@ -1,6 +1,7 @@
 """A client that disconnects at any point costs a server one debug line, and no traceback."""
 
 import contextlib
+import os
 import re
 import socket
 import ssl
@@ -18,6 +19,7 @@ from structlog.testing import capture_logs
 
 from discovery.main import DashboardProxy, answer_through
 from ports.clock import SystemClock
+from ports.deadlines import DeadlineTlsSocket
 from ports.http_server import Answer, Server, answer_with, mutual_tls
 from ports.randomness import SeededRandomness
 from ports.transport import ByteStream, Request, Response
@@ -136,6 +138,20 @@ def test_a_reset_in_a_handshake_is_one_debug_line(
         eventually(lambda: threading.active_count() <= before)
         _break_off(_shaken(server.port, tls), b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
         eventually(lambda: threading.active_count() <= before)
+
+
+def test_a_socket_whose_client_is_gone_before_the_handshake_is_closed(tmp_path: Path) -> None:
+    context = mutual_tls(certificates(tmp_path / "tls")).context()
+    context.sslsocket_class = DeadlineTlsSocket
+    with socket.create_server((_HERE, 0)) as listening:
+        client = socket.create_connection(listening.getsockname(), timeout=5)
+        accepted, _ = listening.accept()
+        _break_off(client, b"")
+        descriptor = accepted.fileno()
+        with pytest.raises(ConnectionResetError):
+            context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
 
 
 def test_each_class_of_a_server_is_tested() -> None:
