@@ -27,7 +27,7 @@ _LEADERS = re.compile(r'(region_count\{[^}\n]*type="leader"[^}\n]*\}\s+)\S+')
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Truth:
     """A true answer that a lie is about to change."""
 
     answer: Any
@@ -42,11 +42,11 @@ class Told:
         return any(str(each).rpartition("/")[2].partition(".")[0].partition(":")[0] == self.about for each in texts)
 
 
-Change = Callable[[Told], Any]
+Change = Callable[[Truth], Any]
 """The false answer; a number is an error with this status."""
 
 
-def told(lie: str, about: str, namespace: str, request: Request, response: Response, *, number: int) -> Response:
+def with_lie(lie: str, about: str, namespace: str, request: Request, response: Response, *, number: int) -> Response:
     """The answer of a server that lies. Raises LookupError for an unknown lie."""
     path = urlsplit(request.url).path
     change = next((each for pattern, each in LIES[lie].items() if re.fullmatch(pattern, path)), None)
@@ -56,7 +56,7 @@ def told(lie: str, about: str, namespace: str, request: Request, response: Respo
         answer = msgspec.json.decode(response.body)
     except msgspec.DecodeError:
         answer = response.body.decode()
-    false = change(Told(answer, about, number, namespace))
+    false = change(Truth(answer, about, number, namespace))
     if isinstance(false, int):
         return Response(false, response.headers, b'"not found"\n')
     body = false.encode() if isinstance(false, str) else msgspec.json.encode(false)
@@ -66,10 +66,10 @@ def told(lie: str, about: str, namespace: str, request: Request, response: Respo
 # stores
 
 
-def _each_store(change: Callable[[Told, Json], Json | None]) -> Change:
+def _each_store(change: Callable[[Truth, Json], Json | None]) -> Change:
     """Change or omit each store, in a list or alone."""
 
-    def of(said: Told) -> Any:
+    def of(said: Truth) -> Any:
         if "stores" not in said.answer:
             found = change(said, said.answer)
             return _NONE_LISTED if found is None else found
@@ -82,7 +82,7 @@ def _each_store(change: Callable[[Told, Json], Json | None]) -> Change:
 def _store(store: Json | None = None, status: Json | None = None, *, all_of_them: bool = False) -> Change:
     """Other fields of the pod's store, or of all stores."""
 
-    def changed(said: Told, info: Json) -> Json:
+    def changed(said: Truth, info: Json) -> Json:
         if not all_of_them and not said.is_about(info["store"]["address"]):
             return info
         return {"store": info["store"] | (store or {}), "status": info["status"] | (status or {})}
@@ -90,11 +90,11 @@ def _store(store: Json | None = None, status: Json | None = None, *, all_of_them
     return _each_store(changed)
 
 
-def _without_store(said: Told, info: Json) -> Json | None:
+def _without_store(said: Truth, info: Json) -> Json | None:
     return None if said.is_about(info["store"]["address"]) else info
 
 
-def _swapped(said: Told) -> Any:
+def _swapped(said: Truth) -> Any:
     """The pod's store has the address of the next one, and the other way round."""
     if "stores" not in said.answer:
         return said.answer
@@ -111,14 +111,14 @@ def _swapped(said: Told) -> Any:
     return {"count": len(moved), "stores": moved}
 
 
-def _elsewhere(said: Told, info: Json) -> Json:
+def _elsewhere(said: Truth, info: Json) -> Json:
     if not said.is_about(info["store"]["address"]):
         return info
     address = f"{_STRANGER}-tikv-0.{_STRANGER}-tikv-peer.{said.namespace}.svc:20160"
     return info | {"store": info["store"] | {"address": address}}
 
 
-def _doubled(said: Told) -> Any:
+def _doubled(said: Truth) -> Any:
     if "stores" not in said.answer:
         return said.answer
     own = [each for each in said.answer["stores"] if said.is_about(each["store"]["address"])]
@@ -127,7 +127,7 @@ def _doubled(said: Told) -> Any:
     return {"count": len(stores), "stores": stores}
 
 
-def _growing(said: Told, info: Json) -> Json:
+def _growing(said: Truth, info: Json) -> Json:
     grown = {"leader_count": said.number * 1000, "region_count": said.number * 3000}
     return info | {"status": info["status"] | grown}
 
@@ -142,18 +142,18 @@ _STORES = r"/pd/api/v1/stores?(/\d+)?"
 # members
 
 
-def _of_member(said: Told, member: Json) -> bool:
+def _of_member(said: Truth, member: Json) -> bool:
     return said.is_about(member.get("name", ""), *(member.get("client_urls") or ()), *(member.get("peer_urls") or ()))
 
 
-def _member_of_stranger(said: Told) -> Json:
+def _member_of_stranger(said: Truth) -> Json:
     host = f"{_STRANGER}-pd-0.{_STRANGER}-pd-peer.{said.namespace}.svc"
     urls = {"client_urls": [f"http://{host}:2379"], "peer_urls": [f"http://{host}:2380"]}
     return {"name": f"{_STRANGER}-pd-0", "member_id": _OTHER_ID} | urls
 
 
-def _led_by(leader: Callable[[Told], Json], *, turns: bool = False) -> Change:
-    def of(said: Told) -> Any:
+def _led_by(leader: Callable[[Truth], Json], *, turns: bool = False) -> Change:
+    def of(said: Truth) -> Any:
         if turns and said.number % 2:
             return said.answer
         return said.answer | {"leader": leader(said)}
@@ -161,7 +161,7 @@ def _led_by(leader: Callable[[Told], Json], *, turns: bool = False) -> Change:
     return of
 
 
-def _follower(said: Told) -> Json:
+def _follower(said: Truth) -> Json:
     """The member of the pod, or another one if that leads."""
     led = said.answer.get("leader", {}).get("member_id")
     others = [each for each in said.answer["members"] if each["member_id"] != led]
@@ -169,7 +169,7 @@ def _follower(said: Told) -> Json:
     return found
 
 
-def _dead_name(said: Told) -> Json:
+def _dead_name(said: Truth) -> Json:
     """A member of the cluster that PD does not list: the pod above all others."""
     leader: Json = said.answer.get("leader") or said.answer["members"][0]
     cluster = str(leader["name"]).partition("-pd-")[0]
@@ -177,27 +177,27 @@ def _dead_name(said: Told) -> Json:
     return leader | {"name": f"{cluster}-pd-9", "member_id": _OTHER_ID, "client_urls": [f"http://{host}:2379"]}
 
 
-def _members(change: Callable[[Told, list[Json]], list[Json]]) -> Change:
+def _members(change: Callable[[Truth, list[Json]], list[Json]]) -> Change:
     return lambda said: said.answer | {"members": change(said, said.answer["members"])}
 
 
-def _healths(change: Callable[[Told, list[Json]], list[Json]]) -> Change:
+def _healths(change: Callable[[Truth, list[Json]], list[Json]]) -> Change:
     return lambda said: change(said, said.answer)
 
 
-def _without(said: Told, members: list[Json]) -> list[Json]:
+def _without(said: Truth, members: list[Json]) -> list[Json]:
     return [each for each in members if not _of_member(said, each)]
 
 
-def _twice(said: Told, members: list[Json]) -> list[Json]:
+def _twice(said: Truth, members: list[Json]) -> list[Json]:
     return [*members, *(each | {"member_id": _OTHER_ID} for each in members if _of_member(said, each))]
 
 
-def _with_stranger(said: Told, members: list[Json]) -> list[Json]:
+def _with_stranger(said: Truth, members: list[Json]) -> list[Json]:
     return [*members, _member_of_stranger(said)]
 
 
-def _with_healthy_stranger(said: Told, healths: list[Json]) -> list[Json]:
+def _with_healthy_stranger(said: Truth, healths: list[Json]) -> list[Json]:
     stranger = {key: value for key, value in _member_of_stranger(said).items() if key != "peer_urls"}
     return [*healths, stranger | {"health": True}]
 
@@ -217,32 +217,32 @@ _SCHEDULERS, _EVICTIONS = "/pd/api/v1/schedulers", "/pd/api/v1/scheduler-config/
 # schedulers and settings
 
 
-def _evicting(said: Told) -> Any:
+def _evicting(said: Truth) -> Any:
     return [*(each for each in said.answer if not each.startswith("evict-leader")), "evict-leader-scheduler"]
 
 
-def _no_eviction(said: Told) -> Any:
+def _no_eviction(said: Truth) -> Any:
     return [each for each in said.answer if not each.startswith("evict-leader")]
 
 
-def _one_replica(said: Told) -> Any:
+def _one_replica(said: Truth) -> Any:
     return said.answer | {"replication": said.answer["replication"] | {"max-replicas": 1}}
 
 
 # other servers
 
 
-def _leaders(count: Callable[[Told], int]) -> Change:
-    def of(said: Told) -> Any:
+def _leaders(count: Callable[[Truth], int]) -> Change:
+    def of(said: Truth) -> Any:
         return _LEADERS.sub(lambda found: f"{found[1]}{count(said)}", said.answer)
 
     return of
 
 
-def _masters(change: Callable[[Told, Json], Json | None]) -> Change:
+def _masters(change: Callable[[Truth, Json], Json | None]) -> Change:
     """Change or omit each master or worker of DM."""
 
-    def of(said: Told) -> Any:
+    def of(said: Truth) -> Any:
         tree = said.answer
         for entry in tree.get("members") or ():
             for kind, plural in (("master", "masters"), ("worker", "workers")):
@@ -254,7 +254,7 @@ def _masters(change: Callable[[Told, Json], Json | None]) -> Change:
     return of
 
 
-def _dm_leader(said: Told) -> Any:
+def _dm_leader(said: Truth) -> Any:
     for entry in said.answer.get("members") or ():
         if entry.get("leader"):
             entry["leader"]["name"] = f"{_STRANGER}-dm-master-0"

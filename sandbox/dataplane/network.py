@@ -22,7 +22,7 @@ from ports.transport import (
 )
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.interconnect import Interconnect
-from sandbox.dataplane.lies import told
+from sandbox.dataplane.lies import with_lie
 from sandbox.dataplane.monitoring import handled
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Answer, Launch, Process, Waiting, text
@@ -515,7 +515,9 @@ def _spoiled(response: Response, injected: _Injected, request: Request, running:
             return injected.answers.setdefault(f"{parts.path}?{parts.query}", response)
         case Trouble.LIE:
             fault = injected.fault
-            return told(fault.lie, fault.about, running.launch.namespace, request, response, number=injected.matched)
+            return with_lie(
+                fault.lie, fault.about, running.launch.namespace, request, response, number=injected.matched
+            )
         case Trouble.LOSE_ANSWER:
             raise ConnectionLost(request.method, request.url, "the connection ended before the answer")
     return response

@@ -119,7 +119,7 @@ SITUATIONS: Mapping[str, Situation] = {
     "dm-worker-lost": Situation(_DM_WORKER, 2, _lost),
 }
 
-_TOLD_IN: Mapping[str, tuple[str, ...]] = {
+_MATTERS_IN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_STORES, ("rest", "tikv-in", "tikv-in-beside", "tikv-roll", "tikv-lost", "tikv-lost-beside")),
     **dict.fromkeys(_OF_MEMBERS, ("pd-rest", "pd-in", "pd-in-beside", "pd-roll", "pd-lost", "pd-lost-beside")),
     **dict.fromkeys(("leads-nothing", "leads-ever-more"), ("rest", "tikv-in", "tikv-roll")),
@@ -154,8 +154,8 @@ def _fault(lie: str, who: str, situation: Situation) -> World:
 def _plan(rest: str) -> Plan:
     """The plan called `lie/<rest>`. Raises InvalidPlan."""
     lie, who, where = (*rest.split("."), "", "")[:3]
-    if where not in _TOLD_IN.get(lie, ()) or who not in _liars(lie):
-        raise InvalidPlan(f"{rest!r} is no `LIE.WHO.SITUATION`; the lies are {', '.join(_TOLD_IN)}")
+    if where not in _MATTERS_IN.get(lie, ()) or who not in _liars(lie):
+        raise InvalidPlan(f"{rest!r} is no `LIE.WHO.SITUATION`; the lies are {', '.join(_MATTERS_IN)}")
     situation = SITUATIONS[where]
     hit = situation.subject
     begins, events = hit.home.begins_at + _BEGINS, situation.events(hit)
@@ -175,7 +175,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    for lie, situations in _TOLD_IN.items():
+    for lie, situations in _MATTERS_IN.items():
         for who, where in product(_liars(lie), situations):
             yield _plan(f"{lie}.{who}.{where}")
 
