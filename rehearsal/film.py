@@ -75,7 +75,7 @@ class Film:
         progressing = condition_of(conditions, "Progressing")
         without_effect = (condition_of(conditions, kind) for kind in WITHOUT_EFFECT)
         return Frame(
-            at=self._world.data_plane.clock.now() - self._began,
+            at=round(self._world.data_plane.clock.now() - self._began, 3),
             pods={each["metadata"]["name"]: self._pod(each, by_uid[_controller(each)]) for each in pods},
             replicas={by_uid[each["metadata"]["uid"]]: each["spec"]["replicas"] for each in sets},
             is_ready=condition_of(conditions, "Ready").get("status") == "True",

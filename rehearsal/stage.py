@@ -21,8 +21,11 @@ class Stage:
     """A world and its operator. One seed is one run: nothing depends on threads."""
 
     def __init__(self, nodes: Iterable[NodeSpec], began: datetime, timings: Timings, seed: int = 1) -> None:
-        """`began`: the time of day at the beginning, by which certificates are valid or not."""
-        self.clock = FakeClock(began)
+        """`began`: the time of day at the beginning, by which certificates are valid or not.
+
+        It counts without its fraction: Kubernetes writes whole seconds, so a fraction would change how long waits take.
+        """
+        self.clock = FakeClock(began.replace(microsecond=0))
         self.world = new_world(self.clock, SeededRandomness(seed), timings, nodes)
         self.admin: Client = self.world.client()
         self._seed = seed
