@@ -77,6 +77,8 @@ COMMANDS: Mapping[str, Listed] = {
     "logs": Listed("print what pods of a cluster print, several at once", "cli.tidb.logs:LOGS"),
     "pause": Listed("keep the operator from changing clusters", "cli.tidb.pausing:PAUSE"),
     "resume": Listed("let the operator change clusters again", "cli.tidb.pausing:RESUME"),
+    "hibernate": Listed("end all pods of clusters, and keep their volumes", "cli.tidb.pausing:HIBERNATE"),
+    "wake": Listed("start the pods of clusters that hibernate", "cli.tidb.pausing:WAKE"),
     "certs": Listed(
         "show the certificates that a cluster needs, and until when they hold", "cli.tidb.certificates:CERTS"
     ),

@@ -1,8 +1,15 @@
-"""`kubectl tidb pause` and `resume`: `spec.paused` (scheduler-deployment.md 12.4)."""
+"""`kubectl tidb pause`, `resume`, `hibernate` and `wake`: fields of a cluster's spec that hold it or end its pods.
+
+Sources: scheduler-deployment.md 12.4; lifecycle.md 12.
+"""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+from apis.accessor import workloads
+from apis.cluster import Cluster
+from apis.shared import SuspendAction
 from cli.tidb.clusters import Found, find_cluster, spec_patch
 from cli.tidb.command import Command
 from cli.tidb.output import Page
@@ -10,46 +17,84 @@ from cli.tidb.session import Session
 from kube.objects import Json
 
 
+@dataclass(frozen=True, slots=True)
+class _Switch:
+    """A boolean of the spec, `name` in documents: how it is read and written, and what a cluster `does` with it."""
+
+    name: str
+    read: Callable[[Cluster], bool]
+    write: Callable[[bool], Json]
+    does: Callable[[bool], str]
+    exceptions: Callable[[Cluster, bool], str] = lambda _cluster, _on: ""
+    """A sentence on what the switch does not reach in a cluster; empty if it reaches all."""
+
+
+def _suspends(action: SuspendAction | None) -> bool:
+    return action is not None and action.suspend_stateful_set
+
+
+def _not_suspended_so(cluster: Cluster, on: bool) -> str:
+    """The components whose own action replaces the cluster's, and the pause, which comes first."""
+    actions = ((each.name, each.spec.suspend_action) for each in workloads(cluster))
+    others = [name for name, action in actions if action is not None and _suspends(action) is not on]
+    fields = ", ".join(f"spec.{each}.suspendAction" for each in others)
+    parts = (
+        f"{fields} says otherwise, and comes first" if others else "",
+        "the cluster is paused: this waits for `kubectl tidb resume`" if cluster.spec.paused else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+_PAUSED = _Switch(
+    "paused",
+    lambda cluster: cluster.spec.paused,
+    lambda on: {"paused": on},
+    lambda on: "paused: nothing is changed until it is resumed" if on else "resumed",
+)
+_SUSPENDED = _Switch(
+    "suspend",
+    lambda cluster: _suspends(cluster.spec.suspend_action),
+    lambda on: {"suspendAction": {"suspendStatefulSet": on}},
+    lambda on: "hibernates: its pods end, volumes and configuration stay" if on else "wakes: its pods start",
+    _not_suspended_so,
+)
+
+
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clusters", nargs="+", metavar="CLUSTER", help="NAME, tc/NAME or dc/NAME")
 
 
-def _pause(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
-    return _set(session, given.clusters, paused=True)
+def _command(switch: _Switch, *, on: bool) -> Command:
+    def run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
+        # find all clusters before changing the first
+        found = [find_cluster(session.client, session.namespace, each) for each in given.clusters]
+        done = [_set(session, each, switch, on=on) for each in found]
+        session.output.show({"clusters": done}, lambda: _page(done, switch, on=on))
+        return 0
+
+    return Command(run, _add_arguments)
 
 
-def _resume(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
-    return _set(session, given.clusters, paused=False)
-
-
-def _set(session: Session, names: Sequence[str], *, paused: bool) -> int:
-    # find all clusters before changing the first
-    found = [find_cluster(session.client, session.namespace, each) for each in names]
-    done = [_set_one(session, each, paused=paused) for each in found]
-    session.output.show({"clusters": done}, lambda: _page(done))
-    return 0
-
-
-def _set_one(session: Session, found: Found, *, paused: bool) -> Json:
-    changed = found.cluster.spec.paused is not paused
+def _set(session: Session, found: Found, switch: _Switch, *, on: bool) -> Json:
+    changed = switch.read(found.cluster) is not on
     if changed:
         meta = found.object.metadata
-        session.client.patch(found.resource, meta.name, meta.namespace, spec_patch(found.cluster, {"paused": paused}))
-    return found.identity | {"paused": paused, "changed": changed}
+        session.client.patch(found.resource, meta.name, meta.namespace, spec_patch(found.cluster, switch.write(on)))
+    exceptions = switch.exceptions(found.cluster, on)
+    return found.identity | {switch.name: on, "changed": changed} | ({"but": exceptions} if exceptions else {})
 
 
-def _page(done: Sequence[Json]) -> Page:
+def _page(done: Sequence[Json], switch: _Switch, *, on: bool) -> Page:
     def lines() -> Iterator[str]:
         for each in done:
             already = "" if each["changed"] else "already "
-            yield f"{each['kind']} {each['namespace']}/{each['name']} {already}{_state(paused=each['paused'])}"
+            but = f"; but {each['but']}" if "but" in each else ""
+            yield f"{each['kind']} {each['namespace']}/{each['name']} {already}{switch.does(on)}{but}"
 
     return lines()
 
 
-def _state(*, paused: bool) -> str:
-    return "paused: nothing is changed until it is resumed" if paused else "resumed"
-
-
-PAUSE = Command(_pause, _add_arguments)
-RESUME = Command(_resume, _add_arguments)
+PAUSE = _command(_PAUSED, on=True)
+RESUME = _command(_PAUSED, on=False)
+HIBERNATE = _command(_SUSPENDED, on=True)
+WAKE = _command(_SUSPENDED, on=False)

@@ -26,6 +26,9 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("cluster", nargs="?", metavar="CLUSTER", help="NAME, tc/NAME or dc/NAME; without it, all")
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="without CLUSTER: those of all namespaces")
+    parser.add_argument(
+        "--problems", action="store_true", help="without CLUSTER: those that are not Ready or need somebody"
+    )
     parser.add_argument("-w", "--watch", action="store_true", help="look again and again until interrupted")
 
 
@@ -43,10 +46,13 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 
 
 def _show(session: Session, given: argparse.Namespace) -> None:
-    if given.cluster:
-        _show_one(session, given.cluster)
+    if not given.cluster:
+        _show_all(session, "" if given.all_namespaces else session.namespace, only_problems=given.problems)
+    elif given.all_namespaces or given.problems:
+        flag = "--all-namespaces" if given.all_namespaces else "--problems"
+        raise Failure(f"{flag} is for a list of clusters: leave it or {given.cluster} out")
     else:
-        _show_all(session, "" if given.all_namespaces else session.namespace)
+        _show_one(session, given.cluster)
 
 
 def _show_one(session: Session, name: str) -> None:
@@ -55,18 +61,22 @@ def _show_one(session: Session, name: str) -> None:
     session.output.show(msgspec.to_builtins(report), lambda: page_of(report, session.clock.wall()))
 
 
-def _show_all(session: Session, namespace: str) -> None:
-    found = []
+def _show_all(session: Session, namespace: str, *, only_problems: bool) -> None:
+    found, unread = [], False
     for resource, each in clusters_of(session.client, namespace):
         try:
             found.append(summary(read_cluster(resource, each)))
         except Failure as failure:
             # a failure for one cluster must not hide the others
             print(printable(str(failure), lines=True), file=sys.stderr)
+            unread = True
+    if only_problems:
+        found = [each for each in found if not each.ready or any(wait.needs_user for wait in each.waits)]
     document = {"clusters": msgspec.to_builtins(found)}
     if not found and session.output.is_for_people:
         where = f"namespace {namespace}" if namespace else "any namespace"
-        print(f"no cluster in {where}")
+        if not unread:
+            print(f"no cluster{' with problems' if only_problems else ''} in {where}")
         return
     session.output.show(document, lambda: page_of_all(found, session.clock.wall(), with_namespace=not namespace))
 

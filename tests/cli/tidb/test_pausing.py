@@ -1,10 +1,13 @@
-"""`pause` and `resume` (scheduler-deployment.md 12.4)."""
+"""`pause` and `resume` (scheduler-deployment.md 12.4), `hibernate` and `wake` (lifecycle.md 12)."""
+
+from collections.abc import Iterator
 
 import pytest
 
 from cli.failures import Failure
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from tests.cli.tidb.typing_commands import Terminal
-from tests.operator_world import OperatorWorld
+from tests.operator_world import OperatorWorld, sample
 
 
 @pytest.mark.slow
@@ -19,6 +22,57 @@ def test_pauses_and_resumes_a_cluster_and_repeating_changes_nothing(terminal: Te
     assert "TidbCluster default/basic resumed\n" == terminal.type("resume", "basic")
     assert running.cluster()["spec"]["paused"] is False
     assert "TidbCluster default/basic already resumed\n" == terminal.type("resume", "basic")
+
+
+@pytest.fixture(scope="module")
+def sleeper() -> Iterator[OperatorWorld]:
+    """A cluster that a test may suspend."""
+    world = OperatorWorld()
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    yield world
+    world.stop()
+
+
+def pods(world: OperatorWorld) -> set[str]:
+    found = {each["metadata"]["name"] for each in world.world.mirror.list(PODS, "default")}
+    return {each for each in found if "discovery" not in each}
+
+
+def volumes(world: OperatorWorld) -> set[str]:
+    return {each["metadata"]["uid"] for each in world.world.mirror.list(PERSISTENT_VOLUME_CLAIMS, "default")}
+
+
+@pytest.mark.slow
+@pytest.mark.rule("12")
+def test_a_cluster_that_hibernates_keeps_its_volumes_and_wakes_with_them(
+    sleeper: OperatorWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(sleeper.admin, capsys)
+    capsys.readouterr()
+    before = volumes(sleeper)
+    assert terminal.type("hibernate", "basic").startswith("TidbCluster default/basic hibernates: its pods end")
+    identity = {"kind": "TidbCluster", "namespace": "default", "name": "basic"}
+    assert {"clusters": [identity | {"suspend": True, "changed": False}]} == terminal.document("hibernate", "basic")
+    sleeper.run_until(lambda: not pods(sleeper), 600)
+    assert before == volumes(sleeper)
+    capsys.readouterr()
+    assert "TidbCluster default/basic wakes: its pods start\n" == terminal.type("wake", "basic")
+    sleeper.run_until(lambda: len(pods(sleeper)) == 3, 600)
+    assert before == volumes(sleeper)
+
+
+@pytest.mark.slow
+def test_what_a_component_or_a_pause_holds_back_is_named(
+    sleeper: OperatorWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sleeper.change(paused=True, tidb={"suspendAction": {"suspendStatefulSet": False}})
+    terminal = Terminal(sleeper.admin, capsys)
+    capsys.readouterr()
+    assert " ".join(terminal.type("hibernate", "basic").split()).endswith(
+        "; but spec.tidb.suspendAction says otherwise, and comes first; "
+        "the cluster is paused: this waits for `kubectl tidb resume`"
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from apis.cluster import ClusterCondition
 from apis.times import parse_time
+from cli.failures import Failure
 from cli.tidb.ages import length
 from cli.tidb.clusters import Found
 from cli.tidb.output import rendered
@@ -18,11 +19,11 @@ from cli.tidb.status.reporting import report_of, summary
 from kube.client import Client
 from kube.errors import Forbidden
 from kube.objects import Json
-from kube.resources import EVENTS
+from kube.resources import EVENTS, TIDB_CLUSTERS
 from sandbox.waiting_clock import WaitingClock
 from tests.cli.tidb.objects import LONG_AGO, cluster, condition, dm_cluster, facts, pod, store
 from tests.cli.tidb.typing_commands import Listing, Refusing, Terminal
-from tests.operator_world import OperatorWorld
+from tests.operator_world import OperatorWorld, sample
 
 
 def time(text: str) -> datetime:
@@ -446,6 +447,23 @@ def test_shows_one_line_for_each_cluster(terminal: Terminal) -> None:
     assert ["basic"] == [each["name"] for each in terminal.document("status", "-A")["clusters"]]
     assert "no cluster in namespace elsewhere\n" == terminal.type("status", "-n", "elsewhere")
     assert {"clusters": []} == terminal.document("status", "-n", "elsewhere")
+
+
+def test_lists_only_clusters_with_problems_on_request(terminal: Terminal, running: OperatorWorld) -> None:
+    assert "no cluster with problems in any namespace\n" == terminal.type("status", "-A", "--problems")
+    new = sample("basic")
+    new["metadata"]["name"] = "new"
+    running.admin.create(TIDB_CLUSTERS, new, "default")
+    try:
+        assert ["new"] == [each["name"] for each in terminal.document("status", "--problems")["clusters"]]
+    finally:
+        running.admin.delete(TIDB_CLUSTERS, "new", "default")
+
+
+@pytest.mark.parametrize("flag", ["--all-namespaces", "--problems"])
+def test_a_flag_for_lists_is_refused_beside_a_cluster(terminal: Terminal, flag: str) -> None:
+    with pytest.raises(Failure, match=f"{flag} is for a list of clusters: leave it or basic out"):
+        terminal.type("status", "basic", flag)
 
 
 def test_names_the_resources_that_the_user_may_not_read(
