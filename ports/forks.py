@@ -8,7 +8,7 @@ import pickle
 import selectors
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
@@ -40,8 +40,7 @@ class Forks(Generic[T]):
 
     def start(self, work: Callable[[], T]) -> None:
         """Begin a piece of work in a copy of this process as it is now; wait while too many run."""
-        while len(self._selector.get_map()) >= self._jobs:
-            self._collect()
+        self._found.update(self._until(self._jobs - 1))
         reading, writing = os.pipe()
         # buffered output would be written twice
         sys.stdout.flush()
@@ -55,8 +54,7 @@ class Forks(Generic[T]):
 
     def results(self) -> list[T]:
         """Wait for all copies; their values in the order of their starts. Raises what the first failed one raised."""
-        while self._selector.get_map():
-            self._collect()
+        self._found.update(self._until(0))
         self._selector.close()
         for number in range(self._count):
             found = self._found[number]
@@ -64,21 +62,32 @@ class Forks(Generic[T]):
                 raise found
         return [cast(T, self._found[number]) for number in range(self._count)]
 
-    def _collect(self) -> None:
-        for key, _ in self._selector.select():
-            child: _Child = key.data
-            chunk = os.read(key.fd, _CHUNK)
-            child.received += chunk
-            if not chunk:
-                self._selector.unregister(key.fd)
-                os.close(key.fd)
-                os.waitpid(child.pid, 0)
-                self._found[child.number] = self._value(child.received)
+    def each(self, works: Iterable[Callable[[], T]]) -> Iterator[tuple[int, T | BaseException]]:
+        """The number of each piece of work, from 0, and its value or exception, in the order of the ends."""
+        with self._selector:
+            for work in works:
+                yield from self._until(self._jobs - 1)
+                self.start(work)
+            yield from self._until(0)
+
+    def _until(self, most: int) -> Iterator[tuple[int, T | BaseException]]:
+        """Wait while more than `most` copies run; what those that end meanwhile return or raise."""
+        while len(self._selector.get_map()) > most:
+            for key, _ in self._selector.select():
+                child: _Child = key.data
+                chunk = os.read(key.fd, _CHUNK)
+                child.received += chunk
+                if not chunk:
+                    self._selector.unregister(key.fd)
+                    os.close(key.fd)
+                    os.waitpid(child.pid, 0)
+                    yield child.number, self._value(child.received)
 
     def _value(self, received: bytearray) -> T | BaseException:
-        if not received:
-            return ForkFailed("the process ended without a value")
-        return cast(T | BaseException, pickle.loads(received))  # noqa: S301  (this program has written it)
+        try:
+            return cast(T | BaseException, pickle.loads(received))  # noqa: S301  (this program has written it)
+        except (EOFError, pickle.UnpicklingError) as error:
+            return ForkFailed(f"the process ended without a value: {error}")
 
 
 def _work_and_exit(work: Callable[[], object], pipe: int) -> None:
@@ -88,6 +97,8 @@ def _work_and_exit(work: Callable[[], object], pipe: int) -> None:
             answer = pickle.dumps(work())
         except BaseException as error:
             answer = _portable(error)
+        # before the value, so that what a copy prints precedes what is printed about its value
+        sys.stdout.flush()
         with os.fdopen(pipe, "wb") as stream:
             stream.write(answer)
     finally:

@@ -1,31 +1,26 @@
 """Runs many plans in parallel processes.
 
-A world is prepared once for each starting point. Every plan runs in a fork of the process that holds it, which shares
-its memory copy-on-write. A world has no threads before its plan begins, so a fork is a complete copy. Results return
-through a pipe.
+A world is prepared once for each starting point. Every plan runs in a copy of the process that holds it. A world has no
+threads before its plan begins, so a copy is complete.
 """
 
 import gc
-import os
-import selectors
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
+from ports.forks import Forks
 from simulate.engine.engine import Engine
 from simulate.engine.plan import Plan
 from simulate.run import Outcome, prepare
-
-_CHUNK = 1 << 16
 
 Work = Callable[[Engine, Plan], Outcome]
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """Raised if the simulator itself failed; `why` is the stack."""
+    """The report of a plan in which the simulator itself failed; `why` is the stack."""
 
     plan: Plan
     why: str
@@ -33,15 +28,8 @@ class Broken(msgspec.Struct, frozen=True):
 
 Report = Outcome | Broken
 
+# msgspec omits only defaults that are the same object, so a plan from a pickle would get another key
 _REPORTS = msgspec.json.Decoder(tuple[Outcome | None, Broken | None])
-
-
-@dataclass(slots=True)
-class _Child:
-    pid: int
-    pipe: int
-    plan: Plan
-    received: bytearray
 
 
 class ForkPool:
@@ -54,26 +42,10 @@ class ForkPool:
 
     def run(self, plans: Iterable[Plan]) -> Iterator[Report]:
         """The reports of the plans in the order of their ends. Raises NotReady."""
-        with selectors.DefaultSelector() as selector:
-            for plan in plans:
-                while len(selector.get_map()) >= self._jobs:
-                    yield from self._collect(selector)
-                child = self._start(plan)
-                selector.register(child.pipe, selectors.EVENT_READ, child)
-            while selector.get_map():
-                yield from self._collect(selector)
-
-    def _start(self, plan: Plan) -> _Child:
-        engine = self._world(plan)
-        reading, writing = os.pipe()
-        # buffered output would be written twice
-        sys.stdout.flush()
-        pid = os.fork()
-        if pid == 0:
-            os.close(reading)
-            _run_and_exit(self._work, engine, plan, writing)
-        os.close(writing)
-        return _Child(pid, reading, plan, bytearray())
+        ordered = list(plans)
+        works = (partial(_report, self._work, self._world(plan), plan) for plan in ordered)
+        for number, found in Forks[bytes](self._jobs).each(works):
+            yield Broken(ordered[number], str(found)) if isinstance(found, BaseException) else _decoded(found)
 
     def _world(self, plan: Plan) -> Engine:
         """The world at a plan's starting point, prepared on first use."""
@@ -86,40 +58,16 @@ class ForkPool:
             gc.freeze()
         return engine
 
-    def _collect(self, selector: selectors.BaseSelector) -> Iterator[Report]:
-        """Wait for the children; return the reports of those that have ended."""
-        for key, _ in selector.select():
-            child: _Child = key.data
-            chunk = os.read(child.pipe, _CHUNK)
-            child.received += chunk
-            if chunk:
-                continue
-            selector.unregister(child.pipe)
-            os.close(child.pipe)
-            os.waitpid(child.pid, 0)
-            yield _report(child)
 
-
-def _run_and_exit(work: Work, engine: Engine, plan: Plan, pipe: int) -> None:
-    """The whole life of a child."""
+def _report(work: Work, engine: Engine, plan: Plan) -> bytes:
     try:
-        try:
-            found: Report = work(engine, plan)
-        except BaseException:
-            found = Broken(plan, traceback.format_exc())
-        pair = (found, None) if isinstance(found, Outcome) else (None, found)
-        with os.fdopen(pipe, "wb") as stream:
-            stream.write(msgspec.json.encode(pair))
-        sys.stdout.flush()
-    finally:
-        os._exit(0)
+        return msgspec.json.encode((work(engine, plan), None))
+    except BaseException:
+        return msgspec.json.encode((None, Broken(plan, traceback.format_exc())))
 
 
-def _report(child: _Child) -> Report:
-    try:
-        outcome, broken = _REPORTS.decode(bytes(child.received))
-    except msgspec.DecodeError as error:
-        return Broken(child.plan, f"the process ended without a report: {error}")
+def _decoded(report: bytes) -> Report:
+    outcome, broken = _REPORTS.decode(report)
     found = outcome or broken
     assert found is not None
     return found
