@@ -50,12 +50,15 @@ def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
 
 
 def _redacted_field(name: object, value: Any) -> Any:
-    if value is not None and isinstance(name, str) and _SECRET_NAME.search(name):
-        return REDACTED
-    return _redacted(value)
+    return REDACTED if value is not None and _is_secret(name) else redacted(value)
 
 
-def _redacted(value: Any) -> Any:
+def _is_secret(name: object) -> bool:
+    return isinstance(name, str) and _SECRET_NAME.search(name) is not None
+
+
+def redacted(value: Any) -> Any:
+    """A value without secrets: under secret names, as the `value` beside a secret `name`, and within texts."""
     match value:
         case float() if not math.isfinite(value):
             return str(value)
@@ -65,9 +68,13 @@ def _redacted(value: Any) -> Any:
             # stack traces have several lines; JSON does not escape C1 controls and bidirectional marks
             return printable(redact_text(value), lines=True)
         case Mapping():
-            return {str(name): _redacted_field(name, inner) for name, inner in value.items()}
+            is_secret = _is_secret(value.get("name"))
+            return {
+                str(name): REDACTED if is_secret and name == "value" else _redacted_field(name, inner)
+                for name, inner in value.items()
+            }
         case list() | tuple() | set() | frozenset():
-            return [_redacted(inner) for inner in value]
+            return [redacted(inner) for inner in value]
         case _:
             # the renderer would print the repr without redaction
             return redact_text(repr(value))

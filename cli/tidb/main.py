@@ -75,6 +75,7 @@ COMMANDS: Mapping[str, Listed] = {
     "restart": Listed("restart a component pod by pod, or one pod", "cli.tidb.restart:RESTART"),
     "drain": Listed("move the pods of clusters off a node, one at a time", "cli.tidb.drain.command:DRAIN"),
     "logs": Listed("print what pods of a cluster print, several at once", "cli.tidb.logs:LOGS"),
+    "report": Listed("collect what support needs into a file, without secrets", "cli.tidb.bundle:REPORT"),
     "pause": Listed("keep the operator from changing clusters", "cli.tidb.pausing:PAUSE"),
     "resume": Listed("let the operator change clusters again", "cli.tidb.pausing:RESUME"),
     "hibernate": Listed("end all pods of clusters, and keep their volumes", "cli.tidb.pausing:HIBERNATE"),

@@ -1,0 +1,244 @@
+"""`kubectl tidb report`: objects, events and logs of a cluster in one file for support, without secrets and addresses.
+
+Secrets are never read. Values under secret names and texts that look like secrets are replaced, as in the operator's
+log; each IP address becomes a number, the same one everywhere in the file.
+"""
+
+import argparse
+import io
+import os
+import re
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from apis.times import stamp
+from cli.failures import Failure
+from cli.tidb.clusters import Found, find_cluster
+from cli.tidb.command import Command
+from cli.tidb.log_lines import lines
+from cli.tidb.output import Page
+from cli.tidb.pods import ClusterPod, list_pods
+from cli.tidb.session import Session
+from cli.tidb.status.facts import read_facts
+from cli.tidb.status.report import Unread
+from cli.tidb.status.reporting import report_of
+from controller_manager.redaction import redact_text, redacted
+from kube import resources
+from kube.client import Client
+from kube.errors import BadRequest, Forbidden, NotFound
+from kube.objects import Json
+from kube.resources import Resource
+from member.labels import INSTANCE
+from ports.foreign_text import printable
+
+T = TypeVar("T")
+
+_LABELLED = (
+    *(resources.STATEFUL_SETS, resources.DEPLOYMENTS, resources.PODS, resources.PERSISTENT_VOLUME_CLAIMS),
+    *(resources.SERVICES, resources.CONFIG_MAPS, resources.JOBS, resources.INGRESSES),
+)
+"""The kinds whose objects carry the cluster's name in a label."""
+
+_NAMING = (
+    *(resources.BACKUPS, resources.RESTORES, resources.BACKUP_SCHEDULES, resources.COMPACT_BACKUPS),
+    *(resources.TIDB_MONITORS, resources.TIDB_INITIALIZERS, resources.TIDB_DASHBOARDS),
+    resources.TIDB_NG_MONITORINGS,
+)
+"""The kinds whose objects name a cluster in their spec."""
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_LINES = 1000
+_LONGEST_LOG = 5 * 2**20
+"""Bytes of a log."""
+
+_ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?!\.?\w)|[0-9A-Fa-f:]{3,39}(?![\w:]))")
+_ADDRESS_IN_NAME = re.compile(r"\bip(?:-\d{1,3}){4}\b")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cluster", metavar="CLUSTER", help="NAME, tc/NAME or dc/NAME")
+    parser.add_argument("--file", metavar="FILE", help="where to write it (default: CLUSTER-report-TIME.tar.gz)")
+    parser.add_argument("--tail", type=int, default=_LINES, metavar="N", help=f"the last lines of each log ({_LINES})")
+
+
+def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
+    now = stamp(session.clock.wall())
+    found = find_cluster(session.client, session.namespace, given.cluster)
+    path = Path(given.file or f"{found.object.metadata.name}-report-{re.sub('[-:]', '', now)}.tar.gz")
+    try:
+        # only this user may read it: it holds what he may read in the cluster
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise Failure(f"{path} exists: name another one with --file") from None
+    try:
+        with os.fdopen(file, "wb") as out, tarfile.open(fileobj=out, mode="w:gz") as archive:
+            bundle = _Bundle(session.client, found, archive, session.clock.wall().timestamp())
+            bundle.collect(given.tail)
+    except BaseException:
+        path.unlink()
+        raise
+    document: Json = {"file": str(path), "contains": bundle.names, "unread": msgspec.to_builtins(bundle.unread)}
+    session.output.show(document, lambda: _page(document))
+    return 0
+
+
+def _page(document: Json) -> Page:
+    yield f"{document['file']} has {len(document['contains'])} files; {_INDEX} lists them"
+    for each in document["unread"]:
+        yield f"not in it: {each['what']}: {each['why']}"
+    yield "No Secret was read. Values that look like secrets, and IP addresses, are replaced; look before you send it."
+
+
+_INDEX = "index.txt"
+
+
+@dataclass(slots=True)
+class _Bundle:
+    """An archive that grows. `names` are its files, `unread` is what the user may not read."""
+
+    client: Client
+    found: Found
+    archive: tarfile.TarFile
+    time: float
+    names: list[str] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    _addresses: dict[str, str] = field(default_factory=dict)
+
+    def collect(self, tail: int) -> None:
+        """Add everything. Raises ApiError, TransportError."""
+        self._add_tree("status.yaml", msgspec.to_builtins(report_of(read_facts(self.client, self.found))))
+        objects = list(self._objects())
+        for resource, tree in objects:
+            self._add_tree(f"objects/{resource.plural}/{tree['metadata']['name']}.yaml", _without_noise(tree))
+        self._add_tree("events.yaml", list(self._events({tree["metadata"]["uid"] for _, tree in objects})))
+        for pod in self._attempt("pods", lambda: list_pods(self.client, self.found.cluster)) or []:
+            self._add_logs(pod, tail)
+        missing = [f"not in it: {each.what}: {each.why}" for each in self.unread]
+        self._add(
+            _INDEX, "\n".join([*self.names, *missing, "not in it: secrets, by design; the log of the operator", ""])
+        )
+
+    def _objects(self) -> Iterator[tuple[Resource, Json]]:
+        meta = self.found.object.metadata
+        yield self.found.resource, self.found.object.decode()
+        claims: list[Json] = []
+        nodes: set[str] = set()
+        for resource in _LABELLED:
+            for tree in self._list(resource, f"{INSTANCE}={meta.name}"):
+                yield resource, tree
+                if resource is resources.PERSISTENT_VOLUME_CLAIMS:
+                    claims.append(tree)
+                if resource is resources.PODS:
+                    nodes.add(tree["spec"].get("nodeName") or "")
+        for resource in _NAMING:
+            yield from ((resource, tree) for tree in self._list(resource) if _names(tree.get("spec"), meta.name))
+        volumes = {each["spec"].get("volumeName") or "" for each in claims}
+        for resource, names in ((resources.PERSISTENT_VOLUMES, volumes), (resources.NODES, nodes)):
+            for name in sorted(names - {""}):
+                read = self._attempt(f"{resource.plural}/{name}", partial(self.client.get, resource, name))
+                if read is not None:
+                    yield resource, read.decode()
+
+    def _events(self, uids: set[str]) -> Iterator[Json]:
+        for each in self._list(resources.EVENTS):
+            if each["involvedObject"].get("uid") in uids:
+                yield _without_noise(each)
+
+    def _list(self, resource: Resource, selector: str = "") -> list[Json]:
+        namespace = self.found.object.metadata.namespace
+        page = self._attempt(
+            resource.plural, lambda: self.client.list_page(resource, namespace, label_selector=selector)
+        )
+        return [each.decode() for each in page.items] if page else []
+
+    def _attempt(self, what: str, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except Forbidden:
+            self.unread.append(Unread(what, "you may not read them"))
+        except NotFound:
+            self.unread.append(Unread(what, "this API server does not have them"))
+        return None
+
+    def _add_logs(self, pod: ClusterPod, tail: int) -> None:
+        """The log of each container of a pod, and of its run before a restart."""
+        status = pod.pod.status
+        restarted = {
+            each.name for each in (*status.init_container_statuses, *status.container_statuses) if each.restart_count
+        }
+        spec = pod.object.decode()["spec"]
+        for name in [each["name"] for each in (*(spec.get("initContainers") or ()), *spec["containers"])]:
+            self._add_log(pod, f"{name}.log", {"container": name}, tail)
+            if name in restarted:
+                self._add_log(pod, f"{name}.previous.log", {"container": name, "previous": "true"}, tail)
+
+    def _add_log(self, pod: ClusterPod, name: str, options: Mapping[str, str], tail: int) -> None:
+        meta, path = pod.object.metadata, f"logs/{pod.name}/{name}"
+        limits = {"tailLines": str(tail), "limitBytes": str(_LONGEST_LOG)}
+        try:
+            stream = self.client.log(meta.name, meta.namespace, **options, **limits)
+        except Forbidden:
+            self.unread.append(Unread(path, "you may not read it"))
+        except (BadRequest, NotFound) as error:
+            self.unread.append(Unread(path, error.message))
+        else:
+            with closing(stream):
+                self._add(path, "".join(f"{self._text(line)}\n" for line in lines(stream)))
+
+    def _add_tree(self, name: str, tree: Any) -> None:
+        self._add(name, self._without_addresses(yaml.safe_dump(redacted(tree), sort_keys=False, allow_unicode=True)))
+
+    def _text(self, line: str) -> str:
+        return self._without_addresses(printable(redact_text(line)))
+
+    def _add(self, name: str, text: str) -> None:
+        content = text.encode()
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mtime = len(content), int(self.time)
+        self.archive.addfile(entry, io.BytesIO(content))
+        self.names.append(name)
+
+    def _without_addresses(self, text: str) -> str:
+        """`text` with a number for each IP address, also in names of nodes; loopback addresses stay."""
+        return _ADDRESS_IN_NAME.sub(self._numbered, _ADDRESS.sub(self._numbered_address, text))
+
+    def _numbered_address(self, found: re.Match[str]) -> str:
+        try:
+            address = ip_address(found[0])
+        except ValueError:
+            return found[0]
+        return found[0] if address.is_loopback or address.is_unspecified else self._numbered(found)
+
+    def _numbered(self, found: re.Match[str]) -> str:
+        return self._addresses.setdefault(found[0], f"address-{len(self._addresses) + 1}")
+
+
+def _without_noise(tree: Json) -> Json:
+    """An object without what repeats its content."""
+    meta = {name: value for name, value in tree["metadata"].items() if name != "managedFields"}
+    if annotations := meta.get("annotations"):
+        meta["annotations"] = {name: value for name, value in annotations.items() if name != _LAST_APPLIED}
+    return tree | {"metadata": meta}
+
+
+def _names(tree: Any, name: str) -> bool:
+    """True if some text in a tree is a name."""
+    match tree:
+        case Mapping():
+            return any(_names(each, name) for each in tree.values())
+        case list():
+            return any(_names(each, name) for each in tree)
+        case _:
+            return bool(tree == name)
+
+
+REPORT = Command(_run, _add_arguments, "Secrets are never read.")

@@ -1,0 +1,128 @@
+"""`report`: a file for support, without secrets and addresses."""
+
+import re
+import tarfile
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+from cli.failures import Failure
+from kube.client import Client
+from kube.resources import CONFIG_MAPS, PODS, SECRETS, TIDB_CLUSTERS
+from ports.transport import ByteStream, Request, Response, Transport
+from tests.cli.tidb.typing_commands import Refusing, Terminal
+from tests.operator_world import OperatorWorld
+
+pytestmark = pytest.mark.slow
+SECRET = "do-not-show-it"
+
+
+class Reading:
+    """A transport that remembers the requested paths."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.paths: list[str] = []
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        assert request.is_read
+        self.paths.append(request.url)
+        return self._transport.request(request)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        self.paths.append(request.url)
+        return self._transport.stream(request, idle_timeout)
+
+
+def contents(path: Path) -> Mapping[str, str]:
+    with tarfile.open(path) as archive:
+        files = {each.name: archive.extractfile(each) for each in archive}
+        return {name: file.read().decode() for name, file in files.items() if file}
+
+
+def test_a_report_has_objects_events_and_logs_and_reads_no_secret(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    reading = Reading(running.world.transport())
+    shown = Terminal(Client(reading), capsys).document("report", "basic", "--file", str(tmp_path / "a.tar.gz"))
+    found = contents(tmp_path / "a.tar.gz")
+    assert list(found) == shown["contains"]
+    assert {
+        *("status.yaml", "events.yaml", "index.txt", "objects/tidbclusters/basic.yaml", "objects/pods/basic-pd-0.yaml"),
+        *("objects/statefulsets/basic-tikv.yaml", "objects/nodes/node-0.yaml", "logs/basic-pd-0/pd.log"),
+    } <= set(found)
+    assert "SuccessfulCreate" in found["events.yaml"]
+    assert "logs/basic-pd-0/pd.log\n" in found["index.txt"]
+    assert not [each for each in reading.paths if f"/{SECRETS.plural}" in each]
+    assert 0o600 == (tmp_path / "a.tar.gz").stat().st_mode & 0o777
+
+
+def test_values_that_look_like_secrets_and_addresses_are_replaced(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before = running.admin.get(TIDB_CLUSTERS, "basic", "default").decode()["spec"]["tidb"]
+    text = f'[security]\npassword = "{SECRET}"\nproxy = "http://me:{SECRET}@[fd00::7]:80 or 10.9.8.7:4000, 10.9.8.7."\n'
+    labels = {"app.kubernetes.io/instance": "basic"}
+    map_ = {"metadata": {"name": "settings", "labels": labels}, "data": {"a.toml": text, "node": "ip-10-9-8-6.local"}}
+    running.admin.create(CONFIG_MAPS, map_, "default")
+    running.change(tidb={"env": [{"name": "MYSQL_PASSWORD", "value": SECRET}]})
+    try:
+        Terminal(running.admin, capsys).type("report", "basic", "--file", str(tmp_path / "a.tar.gz"))
+    finally:
+        running.admin.delete(CONFIG_MAPS, "settings", "default")
+        running.change(tidb={"env": before.get("env")})
+    found = contents(tmp_path / "a.tar.gz")
+    settings = found["objects/configmaps/settings.yaml"]
+    assert 2 == len(set(re.findall(r"address-\d+(?=\]|:4000)", settings)))
+    assert re.search(r"(address-\d+):4000, \1\.", settings)
+    assert "MYSQL_PASSWORD" in found["objects/tidbclusters/basic.yaml"]
+    for name, text in found.items():
+        assert SECRET not in text, name
+        assert not [each for each in re.findall(r"[\d.]{7,}|ip-10-9", text) if is_address(each)], name
+
+
+def is_address(text: str) -> bool:
+    try:
+        return not (ip_address(text).is_loopback or ip_address(text).is_unspecified)
+    except ValueError:
+        return text.startswith("ip-")
+
+
+def test_what_the_user_may_not_read_is_named(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    client = Client(Refusing(running.world.transport(), CONFIG_MAPS.plural, "nodes"))
+    found = Terminal(client, capsys).document("report", "basic", "--file", str(tmp_path / "a.tar.gz"))
+    unread = {each["what"] for each in found["unread"]}
+    assert CONFIG_MAPS.plural in unread
+    assert any(each.startswith("nodes/") for each in unread)
+    assert "not in it: configmaps: you may not read them\n" in contents(tmp_path / "a.tar.gz")["index.txt"]
+
+
+def test_an_existing_file_stays_and_a_broken_report_leaves_none(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.tar.gz"
+    path.write_text("mine")
+    with pytest.raises(Failure, match=f"{path} exists: name another one with --file"):
+        Terminal(running.admin, capsys).type("report", "basic", "--file", str(path))
+    assert "mine" == path.read_text()
+    with pytest.raises(ConnectionError):
+        Terminal(Client(Breaking(running.world.transport())), capsys).type(
+            "report", "basic", "--file", str(tmp_path / "b.tar.gz")
+        )
+    assert [path] == list(tmp_path.iterdir())
+
+
+class Breaking(Reading):
+    """A transport that breaks when pods are read."""
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        if f"/{PODS.plural}" in request.url:
+            raise ConnectionError("broken")
+        return super().request(request)
