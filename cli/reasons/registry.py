@@ -445,11 +445,12 @@ _RESTARTING: Mapping[str, Reason] = {
         "Nothing while it proceeds. After ten minutes at one step the reason becomes `RollingUpdateStuck`.",
     ),
     "RollingUpdateStuck": Reason(
-        "A rolling restart has been at the same step for ten minutes: the pod that the message names does not come up, "
-        "or does not serve. The pods below it still run the old revision.",
-        "It restarts no further pod, and continues by itself once the pod serves.",
-        "`kubectl describe pod` and `kubectl logs` of that pod say why. If the new spec is wrong, correct it or take "
-        "it back: the pods that it broke are replaced first. If a node has no room or is gone, see to the node.",
+        "A rolling restart has been at one step for ten minutes: the named pod does not come up or serve, or PD or "
+        "another component refuses the step. The pods below still run the old revision.",
+        "It restarts no further pod, and continues by itself once it can.",
+        "`kubectl describe pod`, `kubectl logs`, or the refusal in the message say why. If the new spec is wrong, "
+        "correct it or take it back: the pods that it broke are replaced first. If a node has no room or is gone, see "
+        "to the node.",
     ),
     "Scaling": Reason(
         "The pods have a new template while the component is being scaled.",

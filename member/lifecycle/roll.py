@@ -57,6 +57,11 @@ from member.polling import next_poll, seconds_since
 _STUCK = 600.0
 """Seconds for which one step of a roll may last before the roll counts as stuck."""
 
+_STANDS_STILL = "RollingUpdateStuck"
+
+_BEGIN, _PREPARE, _RESUME, _FINISH = "begin", "prepare", "resume", "finish"
+"""The hooks of a component that may ask its data plane."""
+
 _FORCED = "restarting all pods at once (forced)"
 
 
@@ -134,7 +139,7 @@ async def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selec
 
     Returns what that waits for, None once it is done. Raises ApiError, TransportError.
     """
-    return await _call_hook(component, rolling.resume(ctx, selected))
+    return await _call_hook(ctx, component, _RESUME, rolling.resume(ctx, selected))
 
 
 async def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
@@ -180,7 +185,7 @@ async def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Ro
 
 async def _with_what_is_owed(view: RollView, what: str) -> str:
     """`what`, and what the unfinished roll still keeps in place; both end only once the user acts."""
-    owed = await _call_hook(view.component, view.rolling.finish(view.ctx))
+    owed = await _call_hook(view.ctx, view.component, _FINISH, view.rolling.finish(view.ctx))
     return f"{what}; {owed.message}" if owed else what
 
 
@@ -215,7 +220,7 @@ async def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
             return Roll(
                 True, strategy, _waiting(view, "all pods run the new revision; raising the partition above them")
             )
-    if unfinished := await _call_hook(view.component, _clean_up(view)):
+    if unfinished := await _call_hook(view.ctx, view.component, _FINISH, _clean_up(view)):
         return Roll(True, strategy, unfinished)
     if in_upgrade:
         set_phase(view.ctx, view.component, NORMAL)
@@ -230,7 +235,7 @@ async def _begin(view: RollView, desired: Json, changed: str) -> Roll:
         waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
         return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
     if refused := view.ctx.refused_upgrades.get(view.component):
-        await _call_hook(view.component, view.rolling.finish(view.ctx))
+        await _call_hook(view.ctx, view.component, _FINISH, view.rolling.finish(view.ctx))
         return Roll(False, view.no_restarts(pods), refused)
     step = next_step(pods)
     broken = step if isinstance(step, Restart | Replace) else None
@@ -239,9 +244,11 @@ async def _begin(view: RollView, desired: Json, changed: str) -> Roll:
     may_go = fixing or view.blocked() or view.refused_elsewhere(desired)
     if isinstance(may_go, NotDone):
         # the cleanup of the previous roll must not wait until this one may begin
-        await _call_hook(view.component, view.rolling.finish(view.ctx))
+        await _call_hook(view.ctx, view.component, _FINISH, view.rolling.finish(view.ctx))
         return Roll(False, view.no_restarts(pods), may_go)
-    if unprepared := await _call_hook(view.component, view.rolling.begin(view.ctx, view.body, desired)):
+    if unprepared := await _call_hook(
+        view.ctx, view.component, _BEGIN, view.rolling.begin(view.ctx, view.body, desired)
+    ):
         return Roll(False, view.no_restarts(pods), unprepared)
     strategy, restarts = (
         _first_restart(view, broken, may_go or await _may_go(view, broken, pods)) if broken else (None, "")
@@ -312,7 +319,7 @@ async def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no
         # otherwise pod after pod would give up what it serves, until no pod is left to take it
         return Roll(True, no_restarts, unresumed, selected=pod.name, others_resumed=True)
     with bound_contextvars(pod=pod.name):
-        unprepared = await _call_hook(view.component, view.rolling.prepare(view.ctx, cached))
+        unprepared = await _call_hook(view.ctx, view.component, _PREPARE, view.rolling.prepare(view.ctx, cached))
     if unprepared:
         return Roll(True, no_restarts, unprepared, selected=pod.name, others_resumed=True)
     if at_risk := would_lose_volume(view.ctx, cached):
@@ -339,7 +346,7 @@ async def _restart_reached(
         return Roll(True, no_restarts, waiting, selected=name)
     cached = next(each for each in view.cached if each.metadata.name == name)
     # other pods may have failed since it was prepared
-    unprepared = await _call_hook(view.component, view.rolling.prepare(view.ctx, cached))
+    unprepared = await _call_hook(view.ctx, view.component, _PREPARE, view.rolling.prepare(view.ctx, cached))
     seen = None if unprepared else _confirmed(view, step)
     delete = PodDeletion(name, seen, prepared, prepared=True) if seen else None
     return Roll(True, no_restarts, unprepared or waiting, delete, selected=name)
@@ -354,14 +361,29 @@ def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
     return _waiting(view, f"{what} of its StatefulSet; waiting for it to be put right")
 
 
-async def _call_hook(component: str, hook: Decision[NotDone | None]) -> NotDone | None:
-    """The answer of a hook; if the data plane fails, only the roll waits, not the rest of the reconcile."""
+async def _call_hook(ctx: ClusterContext, component: str, name: str, hook: Decision[NotDone | None]) -> NotDone | None:
+    """The answer of the hook `name`; if the data plane fails, only the roll waits, not the rest of the reconcile."""
+    refusals = f"{component} refuses to {name}"
     try:
-        return await hook
+        answer = await hook
     except ApiError as error:
+        (refusal,) = ctx.memory.failure_timers.update(refusals, [name], ctx.deps.clock).values()
+        if refusal.lasted >= _STUCK and _delays_roll(ctx, component, name):
+            return Failed(
+                _STANDS_STILL,
+                f"the rolling restart of {component} has stood still since {stamp(refusal.since)}: "
+                f"its next step is refused: {error}",
+            )
         return Failed("ApiError", f"cannot continue the rolling restart of {component}: {error}")
     except DataPlaneError as error:
         return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {component}: {error}")
+    ctx.memory.failure_timers.reset(refusals)
+    return answer
+
+
+def _delays_roll(ctx: ClusterContext, component: str, hook: str) -> bool:
+    """True if a roll waits for this hook; the others also run while no roll is under way."""
+    return hook in (_BEGIN, _PREPARE) or predicates.in_phase(ctx.tc, component, UPGRADE)
 
 
 async def _restart_unready(
@@ -457,9 +479,7 @@ def _waiting(view: RollView, what: str) -> Waiting:
     sentence, again = "; ".join([what, *_troubles(view)]), next_roll_poll(ctx, component)
     if step.lasted < _STUCK:
         return Waiting("RollingUpdate", sentence, again)
-    return Waiting(
-        "RollingUpdateStuck", f"the rolling restart has stood still since {stamp(step.since)}: {sentence}", again
-    )
+    return Waiting(_STANDS_STILL, f"the rolling restart has stood still since {stamp(step.since)}: {sentence}", again)
 
 
 def _restarting(view: RollView, pod: RollingPod, what: str) -> NotDone:
