@@ -5,8 +5,8 @@ whose claim templates are immutable, is recreated when the component is idle. If
 wants, the operator refuses the whole change before any write, or replaces the volume if the user allows it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -68,22 +68,31 @@ class Move:
 async def act(ctx: ClusterContext) -> Outcome:
     """Bring the volumes of all components one step closer to their spec; an error in one does not stop the others.
 
-    Raises OwnerGone, ApiError, TransportError.
+    If a component refuses its spec, that report also contains the errors of the other components. Raises OwnerGone,
+    ApiError, TransportError.
     """
     if ctx.tc.spec.paused:
         return Done()
     outcomes: list[Outcome] = []
-    errors: list[ApiError] = []
+    errors: dict[str, ApiError] = {}
     for spec in workloads(ctx.tc):
         if spec.name in ctx.removed or not (has_storage(spec.spec) or has_storage_claims(spec.spec)):
             continue
         try:
             outcomes.append(await _change(ctx, spec))
         except ApiError as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
-    return _most_telling(outcomes)
+            errors[spec.field] = error
+    told = _most_telling(outcomes)
+    return _with_errors(told, errors) if errors else told
+
+
+def _with_errors(told: Outcome, errors: Mapping[str, ApiError]) -> Refused:
+    """A refusal, which needs the user, with the errors by field; raises the first error if nothing is refused."""
+    if not isinstance(told, Refused):
+        raise next(iter(errors.values()))
+    failed = (f"{field}: a request for its volumes failed: {error}" for field, error in errors.items())
+    again = min(told.retry_after or _LOOK_AGAIN, _LOOK_AGAIN)
+    return replace(told, message="; ".join((told.message, *failed)), retry_after=again)
 
 
 def _most_telling(outcomes: Sequence[Outcome]) -> Outcome:

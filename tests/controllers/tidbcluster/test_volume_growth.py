@@ -4,7 +4,9 @@ import pytest
 
 from kube.objects import Json
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES
-from tests.operator_world import NAMESPACE, OperatorWorld, sample
+from sandbox.apiserver.faults import Fault as ApiFault
+from sandbox.apiserver.refusals import Refusal
+from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
 REMEMBERED = "tidb.pingcap.com/configmap-name-before-delete-tikv"
 
@@ -210,6 +212,20 @@ def test_names_the_refusals_of_all_components(basic: OperatorWorld) -> None:
     basic.change(pd=smaller, tikv=smaller)
     told = refusal(basic)
     assert ("spec.pd.requests.storage" in told, "spec.tikv.requests.storage" in told) == (True, True)
+
+
+@pytest.mark.rule("lifecycle-10.2")
+def test_an_error_in_one_component_hides_no_refusal_of_another(basic: OperatorWorld) -> None:
+    fault = ApiFault(refusal=Refusal(403, "Forbidden", "exceeded quota"))
+    heal = basic.world.faults.api_fault(fault, OPERATOR, "patch", "persistentvolumeclaims", f"{NAMESPACE}/pd-*")
+    basic.change(pd={"requests": {"storage": "2Gi"}}, tikv={"requests": {"storage": "512Mi"}})
+    told = refusal(basic)
+    assert "VolumeCantChange" == basic.reason()
+    assert "spec.tikv.requests.storage" in told
+    assert "exceeded quota" in told.partition("spec.pd: ")[2]
+    heal()
+    basic.run_until(lambda: {("2Gi", "2Gi")} == sizes(basic, "pd"), 60.0)
+    assert "spec.pd" not in basic.condition("Progressing")["message"]
 
 
 @pytest.mark.slow
