@@ -418,8 +418,8 @@ class PDClient:
 
         A store that is not listed or already removed is not an error. Immediately before the request, `may_go` receives
         the stores that PD lists; if it returns False, nothing is sent and the result is False. Raises Conflict if the
-        id now has another address or PD has too few stores left, TypeError if PD has not listed the store; Unavailable,
-        ApiError, LeaseExpired.
+        id now has another address, PD has too few stores left, or PD has removed the store and lists it all the same;
+        TypeError if PD has not listed the store; Unavailable, ApiError, LeaseExpired.
         """
         path = f"/pd/api/v1/store/{_shown(store).id}"
         listed = self.stores()
@@ -430,7 +430,9 @@ class PDClient:
         if not may_go(listed):
             return False
         about = {"store": store.id, "address": store.address}
-        self._call.write("DELETE", path, also=_GONE, done="store removal begun", about=about)
+        answer = self._call.write("DELETE", path, also=_GONE, done="store removal begun", about=about)
+        if answer.status in _GONE:
+            self._require_unlisted(path, store, answer.status)
         return True
 
     def restore_store(self, store: LiveStore) -> None:
@@ -563,6 +565,13 @@ class PDClient:
         except NotFound:
             # the scheduler ended between the two reads, or the leader did
             return None
+
+    def _require_unlisted(self, path: str, store: LiveStore, status: int) -> None:
+        """Raise Conflict if PD, which has answered that the store is gone, still lists it."""
+        listed = next((each for each in self.stores() if each.id == store.id), None)
+        if listed is not None:
+            reason = f"PD contradicts itself: it says that the store is gone, but lists it as {listed.state_name}"
+            raise Conflict("DELETE", self.base_url + path, status, b"", reason)
 
     def _require_same_address(self, method: str, path: str, store: LiveStore, found: LiveStore) -> None:
         if found.address != store.address:

@@ -247,13 +247,32 @@ def test_deleting_an_absent_store_sends_no_delete() -> None:
     assert [STORES] * 2 == transport.calls
 
 
-@pytest.mark.parametrize("status", [200, 404, 410])
+@pytest.mark.parametrize("status", [404, 410])
 @pytest.mark.rule("dataplane-apis-18")
-def test_deleting_a_missing_store_is_no_error(status: int) -> None:
+def test_deleting_a_store_that_goes_meanwhile_is_no_error(status: int) -> None:
+    transport = ScriptedTransport().on(STORES, (200, ONE_STORE), (200, ONE_STORE), (200, '{"stores":null}'))
+    transport.on("DELETE /pd/api/v1/store/4", (status, '"x"'))
+    pd = client(transport)
+    assert pd.delete_store(store_of(pd, 4))
+    assert [STORES] * 2 + ["DELETE /pd/api/v1/store/4", STORES] == transport.calls
+
+
+@pytest.mark.parametrize("status", [404, 410])
+@pytest.mark.rule("dataplane-apis-18")
+def test_a_store_that_is_gone_and_listed_is_a_conflict(status: int) -> None:
     transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (status, '"x"'))
     pd = client(transport)
-    pd.delete_store(store_of(pd, 4))
+    with pytest.raises(Conflict, match="it says that the store is gone, but lists it as Up"):
+        pd.delete_store(store_of(pd, 4))
+
+
+@pytest.mark.rule("dataplane-apis-18")
+def test_a_removal_that_begins_needs_no_second_look() -> None:
+    transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
+    transport.on("DELETE /pd/api/v1/store/4", (200, '"x"'))
+    pd = client(transport)
+    assert pd.delete_store(store_of(pd, 4))
     assert transport.calls[-1] == "DELETE /pd/api/v1/store/4"
 
 
