@@ -282,19 +282,31 @@ def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence |
 def _agreed(ctx: ReconcileContext, says: Callable[[PDClient], str]) -> Evidence | None:
     """Evidence for what PD says, if each of its members that answers says it too; None if PD does not say it.
 
-    PD's Service selects one member for each request, and that one may lie. Raises Unavailable if the members contradict
-    each other, other DataPlaneErrors.
+    PD's Service selects one member for each request, and that one may lie. The others are asked only while the first
+    may still confirm, so that the polls of a wait cost one answer; a slow one does not delay them. Raises Unavailable
+    if the members contradict each other, other DataPlaneErrors.
     """
-    members = _ready_members(ctx)
-    questions: list[Callable[[], str | None]] = [partial(says, api_clients.pd(ctx))]
-    questions += [partial(_witness, ctx, ordinal_of(pod), says) for pod in members]
+    pd, members, first = api_clients.pd(ctx), _ready_members(ctx), list[str]()
+
+    def service() -> str:
+        what = ""
+        try:
+            what = says(pd)
+        finally:
+            first.append(what)
+        return what
+
+    def witness(pod: str) -> str | None:
+        return None if first == [""] else _witness(ctx, ordinal_of(pod), says)
+
+    questions: list[Callable[[], str | None]] = [service, *(partial(witness, pod) for pod in members)]
     what, *heard = ctx.deps.dataplane.side_by_side.run(questions)
     if not what:
         return None
     denying = [pod for pod, said in zip(members, heard, strict=True) if said == ""]
     if denying:
         reason = f"PD's members contradict each other: one says that {what}, {', '.join(denying)} denies it"
-        raise Unavailable("GET", api_clients.pd(ctx).base_url, f"{reason}; nothing is removed meanwhile")
+        raise Unavailable("GET", pd.base_url, f"{reason}; nothing is removed meanwhile")
     return Evidence(_LIVE_READ, what)
 
 

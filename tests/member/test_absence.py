@@ -18,7 +18,7 @@ from apis.dmcluster import DMCluster
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import Address
 from dataplane.clients import DataPlane
-from dataplane.errors import MalformedAnswer
+from dataplane.errors import DataPlaneError, MalformedAnswer, Unavailable
 from dataplane.pd import PDClient
 from kube.objects import Json
 from kube.resources import PODS
@@ -31,18 +31,22 @@ from member.evidence import (
     member_gone,
     no_store,
     pump_node_gone,
+    store_gone,
     worker_gone,
 )
 from member.pd import rolling
 from ports.clock import FakeClock
 from ports.fencing import OpenFence
+from ports.side_by_side import InTurn
 from tests.dataplane.scripted import ScriptedTransport
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
 from tests.member.deciding import concluded
-from tests.member.reconciling import context
+from tests.member.reconciling import as_object, context
 
 Names = tuple[str, ...]
+PLAIN: Json = {"spec": {"containers": []}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+"""A pod that is Ready."""
 PEERS = "/apis/v1alpha1/members"
 
 
@@ -59,9 +63,7 @@ def put_pods(api: FakeApi, component: str, pods: Sequence[str], instance: str, n
         "app.kubernetes.io/instance": instance,
         "app.kubernetes.io/component": component,
     }
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    plain: Json = {"spec": {"containers": []}, "status": ready}
-    items = [{"metadata": {"name": pod, "namespace": "ns", "labels": given}} | plain for pod in pods]
+    items = [{"metadata": {"name": pod, "namespace": "ns", "labels": given}} | PLAIN for pod in pods]
     api.put(PODS.path("ns"), {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
 
 
@@ -214,6 +216,55 @@ def test_a_pd_without_stores_is_believed_only_if_no_store_was_ever_known(known: 
     found = cast("Any", ctx.listers.persistent_volume_claims)
     found.list = lambda *_: [claim]
     assert (not (known or labelled)) == isinstance(no_store(ctx, "tikv", "demo-tikv-2"), Evidence)
+
+
+def reading_a_store(state: str, code: int = 200) -> tuple[ScriptedTransport, ReconcileContext]:
+    """A reconcile of a `demo` whose three PD members are Ready; all say the same of store 4."""
+    store = {"store": {"id": 4, "address": "demo-tikv-2:20160", "state_name": state}, "status": {}}
+    servers = ScriptedTransport().on("GET /pd/api/v1/store/4", (code, json.dumps(store)))
+    ctx = in_front_of(servers, FakeApi())
+    pods = [{"metadata": {"name": f"demo-pd-{each}", "namespace": "ns"}} | PLAIN for each in range(3)]
+    ctx.pods["pd"] = list(map(as_object, pods))
+    return servers, ctx
+
+
+@pytest.mark.parametrize(("state", "requests"), [("Up", 1), ("Offline", 1), ("Tombstone", 4)])
+def test_the_members_of_pd_are_asked_only_if_the_first_answer_confirms(state: str, requests: int) -> None:
+    servers, ctx = reading_a_store(state)
+    assert (state == "Tombstone") == isinstance(store_gone(ctx, 4, ""), Evidence)
+    assert requests == len(servers.requests)
+
+
+def test_the_members_of_pd_are_not_asked_after_an_error() -> None:
+    servers, ctx = reading_a_store("Tombstone", 500)
+    with pytest.raises(DataPlaneError):
+        store_gone(ctx, 4, "")
+    assert 1 == len(servers.requests)
+
+
+def test_members_of_pd_that_contradict_each_other_prove_nothing() -> None:
+    servers, ctx = reading_a_store("Tombstone")
+    call = "GET /pd/api/v1/store/4"
+    denying, _ = reading_a_store("Up")
+    servers.on(call, *servers.answers[call], *denying.answers[call])
+    with pytest.raises(Unavailable, match="demo-pd-0, demo-pd-1, demo-pd-2 denies it"):
+        store_gone(ctx, 4, "")
+
+
+class FirstIsLate(InTurn):
+    """Runs the first call last, like threads if it takes long."""
+
+    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        *others, first = super().run([*calls[1:], calls[0]])
+        return [first, *others]
+
+
+@pytest.mark.parametrize("state", ["Offline", "Tombstone"])
+def test_a_late_first_answer_delays_no_member_of_pd(state: str) -> None:
+    servers, ctx = reading_a_store(state)
+    ctx.deps.dataplane.side_by_side = FirstIsLate()
+    assert (state == "Tombstone") == isinstance(store_gone(ctx, 4, ""), Evidence)
+    assert 4 == len(servers.requests)
 
 
 PUMPS = tuple(f"demo-pump-{ordinal}" for ordinal in range(3))
