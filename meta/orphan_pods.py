@@ -21,19 +21,25 @@ from member.observed.claims import own_claims
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Waiting
+from meta.apart import each_apart
 
 
 async def act(ctx: ClusterContext) -> Outcome:
-    """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: without an answer nothing is deleted."""
+    """Delete the orphans; a pod whose claims cannot be read stays, and does not stop the others.
+
+    Raises Conflict, other ApiErrors, TransportError.
+    """
     if ctx.tc.spec.paused:
         return Done("paused")
-    deleted = [
-        f"{pod.metadata.name} ({', '.join(missing)})"
-        for component in component_names(lambda row: row.claims.hold_data, ctx.tc.kind)
-        for pod in pods_of(ctx, component)
-        if may_be_orphan(pod)
-        if (missing := _missing_claims(ctx, pod)) and await _delete(ctx, pod, missing)
-    ]
+    deleted: list[str] = []
+
+    async def look(pod: Object) -> None:
+        missing = _missing_claims(ctx, pod)
+        if missing and await _delete(ctx, pod, missing):
+            deleted.append(f"{pod.metadata.name} ({', '.join(missing)})")
+
+    holding = component_names(lambda row: row.claims.hold_data, ctx.tc.kind)
+    await each_apart(look(pod) for name in holding for pod in pods_of(ctx, name) if may_be_orphan(pod))
     if not deleted:
         return Done()
     return Waiting("OrphanPod", f"recreating pods whose PersistentVolumeClaims are missing: {', '.join(deleted)}")

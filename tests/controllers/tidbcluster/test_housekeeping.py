@@ -261,31 +261,46 @@ def world(clock: FakeClock, away: Away) -> Iterator[OperatorWorld]:
     made.stop()
 
 
-def lose_the_claim(world: OperatorWorld, away: Away) -> str:
-    """Recreate a TiKV pod while no node takes it, then delete its claim; returns the UID of that pod.
+def lose_the_claim(world: OperatorWorld, away: Away, *components: str) -> list[str]:
+    """Recreate the pod of each component while no node takes it, then delete its claim; returns the pods' UIDs.
 
     A newer Kubernetes recreates such a claim, if it may; here it may not.
     """
     for node in world.admin.list_page(NODES).items:
         world.admin.patch(NODES, node.metadata.name, "", {"spec": {"unschedulable": True}})
-    former = world.get(PODS, "basic-tikv-0")["metadata"]["uid"]
-    world.admin.delete(PODS, "basic-tikv-0", operator_world.NAMESPACE)
-    world.run_until(lambda: world.exists(PODS, "basic-tikv-0") and pod_uid(world) != former)
-    lost = pod_uid(world)
+    lost = [_recreated(world, f"basic-{each}-0") for each in components]
     away.full = True
-    world.admin.delete(PERSISTENT_VOLUME_CLAIMS, CLAIM, operator_world.NAMESPACE)
+    for each in components:
+        world.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"{each}-basic-{each}-0", operator_world.NAMESPACE)
     return lost
 
 
-def pod_uid(world: OperatorWorld) -> str:
-    return str(world.get(PODS, "basic-tikv-0")["metadata"]["uid"])
+def _recreated(world: OperatorWorld, pod: str) -> str:
+    former = pod_uid(world, pod)
+    world.admin.delete(PODS, pod, operator_world.NAMESPACE)
+    world.run_until(lambda: world.exists(PODS, pod) and pod_uid(world, pod) != former)
+    return pod_uid(world, pod)
+
+
+def pod_uid(world: OperatorWorld, pod: str = "basic-tikv-0") -> str:
+    return str(world.get(PODS, pod)["metadata"]["uid"])
+
+
+@pytest.mark.slow
+@pytest.mark.rule("I38")
+def test_an_orphan_whose_claim_cannot_be_read_delays_no_other_orphan(basic: OperatorWorld, away: Away) -> None:
+    fault, unread = ApiFault(refusal=Refusal(403, "Forbidden", "not now")), f"{operator_world.NAMESPACE}/pd-basic-pd-0"
+    basic.world.faults.api_fault(fault, OPERATOR, "get", "persistentvolumeclaims", unread)
+    unknown, _ = lose_the_claim(basic, away, "pd", "tikv")
+    basic.run_until(lambda: not basic.exists(PODS, "basic-tikv-0"))
+    assert unknown == pod_uid(basic, "basic-pd-0")
 
 
 @pytest.mark.slow
 @pytest.mark.rule("I38")
 def test_recreates_a_pod_whose_claim_was_deleted_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
     former = basic.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)["metadata"]["uid"]
-    lost = lose_the_claim(basic, away)
+    (lost,) = lose_the_claim(basic, away, "tikv")
     basic.run_until(lambda: not basic.exists(PODS, "basic-tikv-0"))
     away.full = False
     basic.run_until(lambda: basic.exists(PODS, "basic-tikv-0") and pod_uid(basic) != lost)
@@ -311,7 +326,7 @@ def test_deletes_no_pod_while_the_state_of_its_claim_is_unknown(
     basic: OperatorWorld, away: Away, refusal: Refusal
 ) -> None:
     away.refusal = refusal
-    lose_the_claim(basic, away)
+    lose_the_claim(basic, away, "tikv")
     basic.run(60.0)
     assert [] == [write for write in basic.writes() if write.startswith("delete")]
 
@@ -322,7 +337,7 @@ def test_deletes_no_pod_while_the_state_of_its_claim_is_unknown(
 @pytest.mark.rule("F1")
 def test_deletes_no_pod_for_a_claim_missing_only_from_the_cache(basic: OperatorWorld, away: Away) -> None:
     """A claim that the user created in advance: without our labels the cache never shows it."""
-    lost = lose_the_claim(basic, away)
+    (lost,) = lose_the_claim(basic, away, "tikv")
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claim = {"metadata": {"name": CLAIM}, "spec": spec}
     basic.world.settle()
