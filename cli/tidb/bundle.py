@@ -56,11 +56,12 @@ _NAMING = (
 """The kinds whose objects name a cluster in their spec."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_INDEX = "index.txt"
 _LINES = 1000
 _LONGEST_LOG = 5 * 2**20
 """Bytes of a log."""
 
-_ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?!\.?\w)|[0-9A-Fa-f:]{3,39}(?![\w:]))")
+_ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?!\d)|[0-9A-Fa-f:]{3,39}(?![\w:]))")
 _ADDRESS_IN_NAME = re.compile(r"\bip(?:-\d{1,3}){4}\b")
 
 
@@ -96,9 +97,6 @@ def _page(document: Json) -> Page:
     for each in document["unread"]:
         yield f"not in it: {each['what']}: {each['why']}"
     yield "No Secret was read. Values that look like secrets, and IP addresses, are replaced; look before you send it."
-
-
-_INDEX = "index.txt"
 
 
 @dataclass(slots=True)
@@ -164,10 +162,13 @@ class _Bundle:
         try:
             return read()
         except Forbidden:
-            self.unread.append(Unread(what, "you may not read them"))
+            self._leave_out(what, "you may not read them")
         except NotFound:
-            self.unread.append(Unread(what, "this API server does not have them"))
+            self._leave_out(what, "this API server does not have them")
         return None
+
+    def _leave_out(self, what: str, why: str) -> None:
+        self.unread.append(Unread(self._without_addresses(what), self._without_addresses(why)))
 
     def _add_logs(self, pod: ClusterPod, tail: int) -> None:
         """The log of each container of a pod, and of its run before a restart."""
@@ -187,9 +188,9 @@ class _Bundle:
         try:
             stream = self.client.log(meta.name, meta.namespace, **options, **limits)
         except Forbidden:
-            self.unread.append(Unread(path, "you may not read it"))
+            self._leave_out(path, "you may not read it")
         except (BadRequest, NotFound) as error:
-            self.unread.append(Unread(path, error.message))
+            self._leave_out(path, error.message)
         else:
             with closing(stream):
                 self._add(path, "".join(f"{self._text(line)}\n" for line in lines(stream)))
@@ -201,7 +202,8 @@ class _Bundle:
         return self._without_addresses(printable(redact_text(line)))
 
     def _add(self, name: str, text: str) -> None:
-        content = text.encode()
+        # nodes may be named after their addresses
+        content, name = text.encode(), self._without_addresses(name)
         entry = tarfile.TarInfo(name)
         entry.size, entry.mtime = len(content), int(self.time)
         self.archive.addfile(entry, io.BytesIO(content))

@@ -3,6 +3,7 @@
 import re
 import tarfile
 from collections.abc import Mapping
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -90,6 +91,25 @@ def is_address(text: str) -> bool:
         return not (ip_address(text).is_loopback or ip_address(text).is_unspecified)
     except ValueError:
         return text.startswith("ip-")
+
+
+class Renaming(Reading):
+    """A transport of a server whose first node is named after its address."""
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        answer = super().request(replace(request, url=request.url.replace("10.9.8.5", "node-0")))
+        return replace(answer, body=answer.body.replace(b"node-0", b"10.9.8.5"))
+
+
+def test_the_name_of_a_node_does_not_show_its_address(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    terminal = Terminal(Client(Renaming(running.world.transport())), capsys)
+    shown = terminal.type("report", "basic", "--file", str(tmp_path / "a.tar.gz"), "-o", "json")
+    found = contents(tmp_path / "a.tar.gz")
+    assert any(re.fullmatch(r"objects/nodes/address-\d+\.yaml", each) for each in found)
+    assert not [name for name, text in (*found.items(), ("output", shown)) if "10.9.8.5" in name + text]
 
 
 def test_what_the_user_may_not_read_is_named(
