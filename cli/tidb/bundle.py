@@ -1,7 +1,7 @@
 """`kubectl tidb report`: objects, events and logs of a cluster in one file for support, without secrets and addresses.
 
-Secrets are never read. Values under secret names and texts that look like secrets are replaced, as in the operator's
-log; each IP address becomes a number, the same one everywhere in the file.
+The command reads no Secret. It replaces values under secret names and texts that look like secrets, as the operator's
+log does, and each IP address by a number, the same one everywhere in the file.
 """
 
 import argparse
@@ -9,13 +9,13 @@ import io
 import os
 import re
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import yaml
@@ -26,21 +26,20 @@ from cli.tidb.clusters import Found, find_cluster
 from cli.tidb.command import Command
 from cli.tidb.log_lines import lines
 from cli.tidb.output import Page
-from cli.tidb.pods import ClusterPod, list_pods
+from cli.tidb.pods import ClusterPod
 from cli.tidb.session import Session
-from cli.tidb.status.facts import read_facts
+from cli.tidb.status.facts import attempt, read_facts
 from cli.tidb.status.report import Unread
 from cli.tidb.status.reporting import report_of
 from controller_manager.redaction import redact_text, redacted
 from kube import resources
 from kube.client import Client
-from kube.errors import BadRequest, Forbidden, NotFound
+from kube.errors import ApiError
 from kube.objects import Json
 from kube.resources import Resource
 from member.labels import INSTANCE
 from ports.foreign_text import printable
-
-T = TypeVar("T")
+from ports.transport import TransportError
 
 _LABELLED = (
     *(resources.STATEFUL_SETS, resources.DEPLOYMENTS, resources.PODS, resources.PERSISTENT_VOLUME_CLAIMS),
@@ -72,9 +71,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
-    now = stamp(session.clock.wall())
+    now = session.clock.wall()
     found = find_cluster(session.client, session.namespace, given.cluster)
-    path = Path(given.file or f"{found.object.metadata.name}-report-{re.sub('[-:]', '', now)}.tar.gz")
+    path = Path(given.file or f"{found.object.metadata.name}-report-{re.sub('[-:]', '', stamp(now))}.tar.gz")
     try:
         # only this user may read it: it holds what he may read in the cluster
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -82,7 +81,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
         raise Failure(f"{path} exists: name another one with --file") from None
     try:
         with os.fdopen(file, "wb") as out, tarfile.open(fileobj=out, mode="w:gz") as archive:
-            bundle = _Bundle(session.client, found, archive, session.clock.wall().timestamp())
+            bundle = _Bundle(session.client, found, archive, now.timestamp())
             bundle.collect(given.tail)
     except BaseException:
         path.unlink()
@@ -112,18 +111,18 @@ class _Bundle:
     _addresses: dict[str, str] = field(default_factory=dict)
 
     def collect(self, tail: int) -> None:
-        """Add everything. Raises ApiError, TransportError."""
-        self._add_tree("status.yaml", msgspec.to_builtins(report_of(read_facts(self.client, self.found))))
+        """Add everything, with the last `tail` lines of each log. Raises ApiError, TransportError."""
+        facts = read_facts(self.client, self.found)
+        self._add_tree("status.yaml", msgspec.to_builtins(report_of(facts)))
         objects = list(self._objects())
         for resource, tree in objects:
             self._add_tree(f"objects/{resource.plural}/{tree['metadata']['name']}.yaml", _without_noise(tree))
         self._add_tree("events.yaml", list(self._events({tree["metadata"]["uid"] for _, tree in objects})))
-        for pod in self._attempt("pods", lambda: list_pods(self.client, self.found.cluster)) or []:
+        for pod in facts.pods:
             self._add_logs(pod, tail)
+        self.unread = [Unread(*map(self._without_addresses, (each.what, each.why))) for each in self.unread]
         missing = [f"not in it: {each.what}: {each.why}" for each in self.unread]
-        self._add(
-            _INDEX, "\n".join([*self.names, *missing, "not in it: secrets, by design; the log of the operator", ""])
-        )
+        self._add(_INDEX, "\n".join([*self.names, *missing, "not in it: Secrets, and the operator's own log", ""]))
 
     def _objects(self) -> Iterator[tuple[Resource, Json]]:
         meta = self.found.object.metadata
@@ -138,11 +137,12 @@ class _Bundle:
                 if resource is resources.PODS:
                     nodes.add(tree["spec"].get("nodeName") or "")
         for resource in _NAMING:
-            yield from ((resource, tree) for tree in self._list(resource) if _names(tree.get("spec"), meta.name))
+            yield from ((resource, tree) for tree in self._list(resource) if _mentions(tree.get("spec"), meta.name))
         volumes = {each["spec"].get("volumeName") or "" for each in claims}
         for resource, names in ((resources.PERSISTENT_VOLUMES, volumes), (resources.NODES, nodes)):
             for name in sorted(names - {""}):
-                read = self._attempt(f"{resource.plural}/{name}", partial(self.client.get, resource, name))
+                get = partial(self.client.get, resource, name)
+                read = attempt(self.unread, f"{resource.plural}/{name}", get, "read")
                 if read is not None:
                     yield resource, read.decode()
 
@@ -153,22 +153,13 @@ class _Bundle:
 
     def _list(self, resource: Resource, selector: str = "") -> list[Json]:
         namespace = self.found.object.metadata.namespace
-        page = self._attempt(
-            resource.plural, lambda: self.client.list_page(resource, namespace, label_selector=selector)
+        page = attempt(
+            self.unread,
+            resource.plural,
+            lambda: self.client.list_page(resource, namespace, label_selector=selector),
+            "read",
         )
         return [each.decode() for each in page.items] if page else []
-
-    def _attempt(self, what: str, read: Callable[[], T]) -> T | None:
-        try:
-            return read()
-        except Forbidden:
-            self._leave_out(what, "you may not read them")
-        except NotFound:
-            self._leave_out(what, "this API server does not have them")
-        return None
-
-    def _leave_out(self, what: str, why: str) -> None:
-        self.unread.append(Unread(self._without_addresses(what), self._without_addresses(why)))
 
     def _add_logs(self, pod: ClusterPod, tail: int) -> None:
         """The log of each container of a pod, and of its run before a restart."""
@@ -183,27 +174,25 @@ class _Bundle:
                 self._add_log(pod, f"{name}.previous.log", {"container": name, "previous": "true"}, tail)
 
     def _add_log(self, pod: ClusterPod, name: str, options: Mapping[str, str], tail: int) -> None:
+        """A log as far as it can be read: the kubelet of a lost node does not answer."""
         meta, path = pod.object.metadata, f"logs/{pod.name}/{name}"
         limits = {"tailLines": str(tail), "limitBytes": str(_LONGEST_LOG)}
+        read: list[str] = []
         try:
-            stream = self.client.log(meta.name, meta.namespace, **options, **limits)
-        except Forbidden:
-            self._leave_out(path, "you may not read it")
-        except (BadRequest, NotFound) as error:
-            self._leave_out(path, error.message)
-        else:
-            with closing(stream):
-                self._add(path, "".join(f"{self._text(line)}\n" for line in lines(stream)))
+            with closing(self.client.log(meta.name, meta.namespace, **options, **limits)) as stream:
+                read.extend(f"{printable(redact_text(line))}\n" for line in lines(stream))
+        except (ApiError, TransportError) as error:
+            self.unread.append(Unread(path, str(error)))
+            if not read:
+                return
+        self._add(path, "".join(read))
 
     def _add_tree(self, name: str, tree: Any) -> None:
-        self._add(name, self._without_addresses(yaml.safe_dump(redacted(tree), sort_keys=False, allow_unicode=True)))
-
-    def _text(self, line: str) -> str:
-        return self._without_addresses(printable(redact_text(line)))
+        self._add(name, yaml.safe_dump(redacted(tree), sort_keys=False, allow_unicode=True))
 
     def _add(self, name: str, text: str) -> None:
-        # nodes may be named after their addresses
-        content, name = text.encode(), self._without_addresses(name)
+        # nodes may be named after their addresses, and files after nodes
+        name, content = self._without_addresses(name), self._without_addresses(text).encode()
         entry = tarfile.TarInfo(name)
         entry.size, entry.mtime = len(content), int(self.time)
         self.archive.addfile(entry, io.BytesIO(content))
@@ -225,22 +214,22 @@ class _Bundle:
 
 
 def _without_noise(tree: Json) -> Json:
-    """An object without what repeats its content."""
+    """An object without the parts of its metadata that repeat its content."""
     meta = {name: value for name, value in tree["metadata"].items() if name != "managedFields"}
     if annotations := meta.get("annotations"):
         meta["annotations"] = {name: value for name, value in annotations.items() if name != _LAST_APPLIED}
     return tree | {"metadata": meta}
 
 
-def _names(tree: Any, name: str) -> bool:
-    """True if some text in a tree is a name."""
+def _mentions(tree: Any, name: str) -> bool:
+    """True if a value in `tree` equals `name`."""
     match tree:
         case Mapping():
-            return any(_names(each, name) for each in tree.values())
+            return any(_mentions(each, name) for each in tree.values())
         case list():
-            return any(_names(each, name) for each in tree)
+            return any(_mentions(each, name) for each in tree)
         case _:
             return bool(tree == name)
 
 
-REPORT = Command(_run, _add_arguments, "Secrets are never read.")
+REPORT = Command(_run, _add_arguments, "It reads no Secret.")

@@ -33,12 +33,14 @@ def read_facts(client: Client, found: Found) -> Facts:
     facts, meta = Facts(found), found.object.metadata
 
     def those_of(resource: Resource, field_selector: str = "") -> list[Json]:
-        page = _attempt(
-            facts, resource.plural, lambda: client.list_page(resource, meta.namespace, field_selector=field_selector)
+        page = attempt(
+            facts.unread,
+            resource.plural,
+            lambda: client.list_page(resource, meta.namespace, field_selector=field_selector),
         )
         return [each.decode() for each in page.items] if page else []
 
-    facts.pods = _attempt(facts, "pods", lambda: list_pods(client, found.cluster)) or []
+    facts.pods = attempt(facts.unread, "pods", lambda: list_pods(client, found.cluster)) or []
     facts.events = those_of(EVENTS, f"involvedObject.kind={found.resource.kind},involvedObject.uid={meta.uid}")
     facts.backups = those_of(BACKUPS)
     facts.schedules = those_of(BACKUP_SCHEDULES)
@@ -46,12 +48,12 @@ def read_facts(client: Client, found: Found) -> Facts:
     return facts
 
 
-def _attempt(facts: Facts, what: str, read: Callable[[], T]) -> T | None:
+def attempt(unread: list[Unread], what: str, read: Callable[[], T], verb: str = "list") -> T | None:
     """The result of a read; None, with an entry in `unread`, if the user may not or the server lacks the kind."""
     try:
         return read()
     except Forbidden:
-        facts.unread.append(Unread(what, "you may not list them"))
+        unread.append(Unread(what, f"you may not {verb} them"))
     except NotFound:
-        facts.unread.append(Unread(what, "this API server does not have them"))
+        unread.append(Unread(what, "this API server does not have them"))
     return None

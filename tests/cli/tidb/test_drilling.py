@@ -9,31 +9,12 @@ from cli.drill import DOES_NOT, HOLDS
 from cli.failures import Failure
 from cli.plan import FAILED, PlanFailed
 from kube.client import Client
-from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.waiting_clock import WaitingClock
 from tests.cli.test_drill import cluster
-from tests.cli.tidb.typing_commands import Refusing, Terminal
+from tests.cli.tidb.typing_commands import ReadOnly, Refusing, Terminal
 from tests.operator_world import OperatorWorld
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "plan.md"
-
-
-class ReadOnly:
-    """A transport of a user who may read: it fails the test at a write, and remembers what was read."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self.read: set[str] = set()
-
-    def request(self, request: Request) -> Response:
-        """See `Transport`."""
-        assert request.is_read, f"{request.method} {request.url}"
-        self.read.add(request.url.partition("?")[0].rpartition("/")[2])
-        return self._transport.request(request)
-
-    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
-        return self._transport.stream(request, idle_timeout)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import re
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -12,31 +12,13 @@ import pytest
 from cli.failures import Failure
 from kube.client import Client
 from kube.resources import CONFIG_MAPS, PODS, SECRETS, TIDB_CLUSTERS
-from ports.transport import ByteStream, Request, Response, Transport
-from tests.cli.tidb.typing_commands import Refusing, Terminal
+from ports.transport import ByteStream, ConnectionLost, Request, Response, TransportError
+from tests.cli.tidb.typing_commands import ReadOnly, Refusing, Terminal
+from tests.kube.fakes import FakeStream, answer
 from tests.operator_world import OperatorWorld
 
 pytestmark = pytest.mark.slow
 SECRET = "do-not-show-it"
-
-
-class Reading:
-    """A transport that remembers the requested paths."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self.paths: list[str] = []
-
-    def request(self, request: Request) -> Response:
-        """See `Transport`."""
-        assert request.is_read
-        self.paths.append(request.url)
-        return self._transport.request(request)
-
-    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
-        self.paths.append(request.url)
-        return self._transport.stream(request, idle_timeout)
 
 
 def contents(path: Path) -> Mapping[str, str]:
@@ -48,7 +30,7 @@ def contents(path: Path) -> Mapping[str, str]:
 def test_a_report_has_objects_events_and_logs_and_reads_no_secret(
     running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    reading = Reading(running.world.transport())
+    reading = ReadOnly(running.world.transport())
     shown = Terminal(Client(reading), capsys).document("report", "basic", "--file", str(tmp_path / "a.tar.gz"))
     found = contents(tmp_path / "a.tar.gz")
     assert list(found) == shown["contains"]
@@ -93,7 +75,7 @@ def is_address(text: str) -> bool:
         return text.startswith("ip-")
 
 
-class Renaming(Reading):
+class Renaming(ReadOnly):
     """A transport of a server whose first node is named after its address."""
 
     def request(self, request: Request) -> Response:
@@ -123,6 +105,50 @@ def test_what_the_user_may_not_read_is_named(
     assert "not in it: configmaps: you may not read them\n" in contents(tmp_path / "a.tar.gz")["index.txt"]
 
 
+class Silent(ReadOnly):
+    """A transport of a server that reaches no kubelet, as if all nodes were lost."""
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        raise TransportError("GET", request.url, "no route to 10.9.8.5")
+
+
+def test_logs_of_lost_nodes_are_left_out(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    client = Client(Silent(running.world.transport()))
+    found = Terminal(client, capsys).document("report", "basic", "--file", str(tmp_path / "a.tar.gz"))
+    assert "objects/pods/basic-tikv-0.yaml" in found["contains"]
+    assert not [each for each in found["contains"] if each.startswith("logs/")]
+    why = {each["what"]: each["why"] for each in found["unread"]}
+    assert re.search(r"no route to address-\d+", why["logs/basic-tikv-0/tikv.log"])
+
+
+class _Torn(FakeStream):
+    """A log that ends after a line."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"the first line\n"
+        raise ConnectionLost("GET", "/log", "the kubelet went")
+
+
+class Tearing(ReadOnly):
+    """A transport whose logs break."""
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        return _Torn(answer(200))
+
+
+def test_a_log_that_breaks_is_kept_as_far_as_it_came(
+    running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    client = Client(Tearing(running.world.transport()))
+    found = Terminal(client, capsys).document("report", "basic", "--file", str(tmp_path / "a.tar.gz"))
+    assert "the first line\n" == contents(tmp_path / "a.tar.gz")["logs/basic-pd-0/pd.log"]
+    assert "logs/basic-pd-0/pd.log" in {each["what"] for each in found["unread"]}
+
+
 def test_an_existing_file_stays_and_a_broken_report_leaves_none(
     running: OperatorWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -138,7 +164,7 @@ def test_an_existing_file_stays_and_a_broken_report_leaves_none(
     assert [path] == list(tmp_path.iterdir())
 
 
-class Breaking(Reading):
+class Breaking(ReadOnly):
     """A transport that breaks when pods are read."""
 
     def request(self, request: Request) -> Response:

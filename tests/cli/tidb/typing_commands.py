@@ -50,6 +50,30 @@ class Terminal:
         return document
 
 
+class ReadOnly:
+    """A transport of a user who may read: it fails the test at a write, and remembers what was read."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.paths: list[str] = []
+
+    @property
+    def read(self) -> set[str]:
+        """The last part of each path: a kind for lists, else a name."""
+        return {each.partition("?")[0].rpartition("/")[2] for each in self.paths}
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        assert request.is_read, f"{request.method} {request.url}"
+        self.paths.append(request.url)
+        return self._transport.request(request)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        """See `Transport`."""
+        self.paths.append(request.url)
+        return self._transport.stream(request, idle_timeout)
+
+
 class Refusing:
     """A transport of a user without rights to some resources."""
 
