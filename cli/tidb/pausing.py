@@ -33,13 +33,13 @@ def _suspends(action: SuspendAction | None) -> bool:
     return action is not None and action.suspend_stateful_set
 
 
-def _not_suspended_so(cluster: Cluster, on: bool) -> str:
+def _held_back(cluster: Cluster, on: bool) -> str:
     """The components whose own action replaces the cluster's, and the pause, which comes first."""
-    actions = ((each.name, each.spec.suspend_action) for each in workloads(cluster))
-    others = [name for name, action in actions if action is not None and _suspends(action) is not on]
-    fields = ", ".join(f"spec.{each}.suspendAction" for each in others)
+    actions = ((f"{each.field}.suspendAction", each.spec.suspend_action) for each in workloads(cluster))
+    others = [field for field, action in actions if action is not None and _suspends(action) is not on]
+    says = "say otherwise, and come first" if len(others) > 1 else "says otherwise, and comes first"
     parts = (
-        f"{fields} says otherwise, and comes first" if others else "",
+        f"{', '.join(others)} {says}" if others else "",
         "the cluster is paused: this waits for `kubectl tidb resume`" if cluster.spec.paused else "",
     )
     return "; ".join(filter(None, parts))
@@ -56,7 +56,7 @@ _SUSPENDED = _Switch(
     lambda cluster: _suspends(cluster.spec.suspend_action),
     lambda on: {"suspendAction": {"suspendStatefulSet": on}},
     lambda on: "hibernates: its pods end, volumes and configuration stay" if on else "wakes: its pods start",
-    _not_suspended_so,
+    _held_back,
 )
 
 

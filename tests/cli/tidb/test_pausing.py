@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cli.failures import Failure
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PODS
 from tests.cli.tidb.typing_commands import Terminal
 from tests.operator_world import OperatorWorld, sample
 
@@ -72,6 +72,20 @@ def test_what_a_component_or_a_pause_holds_back_is_named(
     assert " ".join(terminal.type("hibernate", "basic").split()).endswith(
         "; but spec.tidb.suspendAction says otherwise, and comes first; "
         "the cluster is paused: this waits for `kubectl tidb resume`"
+    )
+
+
+@pytest.mark.slow
+def test_the_fields_of_dm_are_named_as_its_users_write_them(
+    sleeper: OperatorWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {"replicas": 1, "suspendAction": {"suspendStatefulSet": False}}
+    tree = {"apiVersion": DM_CLUSTERS.api_version, "kind": DM_CLUSTERS.kind, "metadata": {"name": "sync"}}
+    sleeper.admin.create(DM_CLUSTERS, tree | {"spec": {"version": "v8.5.2", "master": own, "worker": own}}, "default")
+    terminal = Terminal(sleeper.admin, capsys)
+    capsys.readouterr()
+    assert " ".join(terminal.type("hibernate", "sync").split()).endswith(
+        "; but spec.master.suspendAction, spec.worker.suspendAction say otherwise, and come first"
     )
 
 
