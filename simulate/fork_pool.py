@@ -42,10 +42,15 @@ class ForkPool:
 
     def run(self, plans: Iterable[Plan]) -> Iterator[Report]:
         """The reports of the plans in the order of their ends. Raises NotReady."""
-        ordered = list(plans)
-        works = (partial(_report, self._work, self._world(plan), plan) for plan in ordered)
-        for number, found in Forks[bytes](self._jobs).each(works):
-            yield Broken(ordered[number], str(found)) if isinstance(found, BaseException) else _decoded(found)
+        begun: list[Plan] = []
+        for number, found in Forks[bytes](self._jobs).each(self._works(plans, begun)):
+            yield Broken(begun[number], str(found)) if isinstance(found, BaseException) else _decoded(found)
+
+    def _works(self, plans: Iterable[Plan], begun: list[Plan]) -> Iterator[Callable[[], bytes]]:
+        """The work of each plan, each drawn when its turn comes, and added to `begun`."""
+        for plan in plans:
+            begun.append(plan)
+            yield partial(_report, self._work, self._world(plan), plan)
 
     def _world(self, plan: Plan) -> Engine:
         """The world at a plan's starting point, prepared on first use."""

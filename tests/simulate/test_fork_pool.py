@@ -1,6 +1,7 @@
 """Plans in copies of the process that holds their world."""
 
 import os
+from collections.abc import Iterator
 from typing import cast
 
 import pytest
@@ -43,6 +44,20 @@ def test_a_plan_whose_process_fails_is_broken_and_the_others_run_on() -> None:
 def test_a_plan_keeps_its_key_in_its_report() -> None:
     (report,) = ForkPool(_work, jobs=1).run(_PLANS[:1])
     assert _PLANS[0].workload == report.plan.workload
+
+
+def test_plans_are_drawn_as_their_turn_comes() -> None:
+    drawn: list[str] = []
+
+    def plans() -> Iterator[Plan]:
+        for number in range(9):
+            drawn.append(str(number))
+            yield Plan(name="passes")
+
+    reports = ForkPool(_work, jobs=1).run(plans())
+    next(reports)
+    assert ["0", "1"] == drawn
+    assert 8 == len(list(reports))
 
 
 def test_a_world_is_prepared_once_for_each_starting_point(monkeypatch: pytest.MonkeyPatch) -> None:
