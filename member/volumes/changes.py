@@ -82,17 +82,17 @@ async def act(ctx: ClusterContext) -> Outcome:
             outcomes.append(await _change(ctx, spec))
         except ApiError as error:
             errors[spec.field] = error
-    told = _most_telling(outcomes)
-    return _with_errors(told, errors) if errors else told
+    outcome = _most_telling(outcomes)
+    return _with_errors(outcome, errors) if errors else outcome
 
 
-def _with_errors(told: Outcome, errors: Mapping[str, ApiError]) -> Refused:
+def _with_errors(outcome: Outcome, errors: Mapping[str, ApiError]) -> Refused:
     """A refusal, which needs the user, with the errors by field; raises the first error if nothing is refused."""
-    if not isinstance(told, Refused):
+    if not isinstance(outcome, Refused):
         raise next(iter(errors.values()))
     failed = (f"{field}: a request for its volumes failed: {error}" for field, error in errors.items())
-    again = min(told.retry_after or _LOOK_AGAIN, _LOOK_AGAIN)
-    return replace(told, message="; ".join((told.message, *failed)), retry_after=again)
+    again = min(outcome.retry_after or _LOOK_AGAIN, _LOOK_AGAIN)
+    return replace(outcome, message="; ".join((outcome.message, *failed)), retry_after=again)
 
 
 def _most_telling(outcomes: Sequence[Outcome]) -> Outcome:
