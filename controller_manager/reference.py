@@ -5,7 +5,6 @@ compares them with a scrape by Prometheus (`tests/e2e/test_prometheus.py`).
 """
 
 import argparse
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -195,6 +194,11 @@ Every process serves all metrics, except where a section says that only the lead
 metric in parentheses, then its labels.
 """
 
+_ALERTS_HEAD = """## Alerts
+
+The description of each in [alerts.yaml](../manifests/monitoring/alerts.yaml) says what it means and what to do.
+"""
+
 _TAIL = """Two operators that manage the same clusters raise `TidbOperatorTwoLeaders` if they share a Lease, else
 `TidbClusterTwoOperators`, when one of them notices the other or one Prometheus scrapes both; see
 [AnotherOperator](reasons/spec.md#anotheroperator). [TLS](tls.md#what-the-operator-reports) explains the alerts on
@@ -306,17 +310,10 @@ def _row(name: str, own: Sequence[str], family: Metric) -> str:
 
 def _alerts() -> str:
     groups: list[Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
-    rows = [
-        f"- `{rule['alert']}` ({rule['labels']['severity']}): {_first_sentence(rule['annotations']['description'])}"
-        for group in groups
-        for rule in group["rules"]
-    ]
-    return "\n".join(["## Alerts\n", *rows, ""])
-
-
-def _first_sentence(text: str) -> str:
-    """The first sentence of a description; the alert has the whole one."""
-    return re.split(r"(?<=[.;:]) (?=[A-Z])", " ".join(text.split()))[0]
+    names: dict[str, list[str]] = {}
+    for rule in (rule for group in groups for rule in group["rules"]):
+        names.setdefault(rule["labels"]["severity"], []).append(f"`{rule['alert']}`")
+    return "\n".join([_ALERTS_HEAD, *(f"- {severity}: {', '.join(named)}." for severity, named in names.items()), ""])
 
 
 if __name__ == "__main__":
