@@ -129,6 +129,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate sweep pd-ctl --every 20 $(DRAW)
 	@$(BIN)/python -m simulate sweep consent --every 137 $(DRAW)
 	@$(BIN)/python -m simulate sweep lie --every 97 $(DRAW)
+	@$(BIN)/python -m simulate truth --every 97 $(DRAW)
 	@$(BIN)/python -m simulate seeds 1000 60
 	@$(BIN)/python -m simulate mixes --every 61
 
@@ -155,6 +156,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep consent
 	@$(BIN)/python -m simulate sweep lie --every 3 $(DRAW)
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),12) $(DRAW)
+	@$(BIN)/python -m simulate truth --every 4 $(DRAW)
 	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mutants 0 5000

@@ -7,6 +7,7 @@ record WORKLOAD    the numbered writes of a run without faults
 manifests FIRST COUNT  manifests with mistakes, by seed, on the way of `make run`
 mutants FIRST COUNT    objects of all kinds with a value of a wrong type that the definitions accept, by seed
 mixes              every mix of components, with and without TLS and a PD of its own
+truth [NAME]           plan changes on twins, make them in their worlds, and compare
 traces record FILE     write the writes of plans to a file
 traces compare A B     show what differs in the writes of two files, of two commits
 """
@@ -36,8 +37,11 @@ from simulate.manifests.mixes import judge_mixes, mixes
 from simulate.manifests.newcomers import DEFECT, Verdict, judge_all
 from simulate.oracles import Reference, compare, compare_with_direct, direct_plan, reference
 from simulate.run import Outcome, prepare, run
+from simulate.truth import changes, come_true
 
 _REFERENCE_SEEDS = (1, 2)
+_CHANGING = ("pair", "field", "order", "flip", "midway")
+"""The families of changes whose plans must come true."""
 _RANDOM_PLANS = 200
 """The number of random plans of `make simulate`."""
 
@@ -128,6 +132,24 @@ def _mixes(options: argparse.Namespace) -> int:
     return 1 if ends[DEFECT] else 0
 
 
+def _truth(options: argparse.Namespace) -> int:
+    """Compare plans with what happens; 1 if one differs."""
+    plans = (plan for name in options.names or _CHANGING for plan in _changing(name))
+    count = failed = 0
+    for report in ForkPool(come_true, options.jobs).run(list(changes(plans))[options.first :: options.every]):
+        count += 1
+        if isinstance(report, Broken) or not report.passed:
+            failed += 1
+            _print_failure(report, "truth")
+    print(f"{count} changes planned and made, {failed} differ")
+    return 1 if failed else 0
+
+
+def _changing(name: str) -> Iterator[Plan]:
+    """The plans of a family, whatever the number of their writes; or one plan."""
+    return family(name, lambda _: 0) if name in FAMILIES else iter([find(name)])
+
+
 def _record_traces(options: argparse.Namespace) -> int:
     """Write the writes of plans to a file; 1 if the simulator failed in one."""
     campaign = _Campaign(options)
@@ -179,6 +201,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "manifests": _manifests,
     "mutants": _mutants,
     "mixes": _mixes,
+    "truth": _truth,
     "traces record": _record_traces,
     "traces compare": _compare_traces,
 }
@@ -262,7 +285,7 @@ def _print_misjudged(recorded: Sequence[Recorded]) -> int:
     return len(found)
 
 
-def _print_failure(report: Report) -> None:
+def _print_failure(report: Report, command: str = "run --trace") -> None:
     plan = report.plan
     print(f"FAILED  {plan.name}")
     print("".join(f"    {line}\n" for line in dump(plan).splitlines()), end="")
@@ -271,7 +294,7 @@ def _print_failure(report: Report) -> None:
     else:
         for violation in report.violations:
             print(f"  {violation}")
-    print(f"  see it again: python -m simulate run --trace {plan.name}", flush=True)
+    print(f"  see it again: python -m simulate {command} {plan.name}", flush=True)
 
 
 def _names() -> str:
@@ -297,6 +320,10 @@ def _parser() -> argparse.ArgumentParser:
     mutated.add_argument("count", type=int)
     mixed = commands.add_parser("mixes", help="bring every mix of components in")
     mixed.add_argument("--every", type=int, default=1, help="take each n-th mix only")
+    true = commands.add_parser("truth", help="plan changes on twins, make them in their worlds, and compare")
+    true.add_argument("names", nargs="*", metavar="PLAN", help=f"a plan or a family; default: {', '.join(_CHANGING)}")
+    true.add_argument("--every", type=int, default=1, help="take each n-th change only")
+    true.add_argument("--from", type=int, default=0, dest="first", help="leave out so many before the first one")
     swept = commands.add_parser("sweep", help="run a fault at every write")
     swept.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {_names()}; default: all workloads")
     swept.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; default: all")
