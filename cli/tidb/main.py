@@ -68,6 +68,7 @@ class Listed:
 
 COMMANDS: Mapping[str, Listed] = {
     "status": Listed("show a cluster at a glance, or a line for each", "cli.tidb.status.command:STATUS"),
+    "ui": Listed("serve a page about the clusters on this machine", "cli.tidb.ui.command:UI"),
     "doctor": Listed("say why a cluster is not as it should be, and the way out", "cli.doctor.command:DOCTOR"),
     "plan": Listed("show what a change would do to a cluster", "cli.tidb.planning:PLAN"),
     "drill": Listed("show what a loss would do to a cluster", "cli.tidb.planning:DRILL"),

@@ -1,0 +1,52 @@
+"""`kubectl tidb ui`: a page about the clusters, on loopback, with the user's own rights."""
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+
+from cli.failures import Failure
+from cli.tidb.command import Command
+from cli.tidb.session import Session
+from controller_manager.shutdown import stopping_on_signals
+from ports.stopping import Stop
+
+_SERVER = "cli.tidb.ui.server"
+"""The module with the server, whose requirements are an extra, and which the single file of the plugin leaves out."""
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=_port, default=0, help="the port on 127.0.0.1 (default: any free one)")
+
+
+def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
+    server = _server()
+    with stopping_on_signals(stop := Stop()), server.serving(session, given.port) as address:
+        lines = [address, "Open this address in a browser. The page changes nothing. Ctrl-C ends it."]
+        session.output.show({"address": address}, lambda: lines)
+        stop.wait(session.clock)
+    return 0
+
+
+def _server() -> ModuleType:
+    """The module that serves. Raises Failure if a requirement is missing."""
+    try:
+        return import_module(_SERVER)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+    if missing == "cli":
+        raise Failure("this file of the plugin has no page; install the package with its extra `ui`")
+    raise Failure(f"{missing} is missing; the page needs an extra: pip install 'tidb-operator-py[ui]'")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; write a number from 0 to 65535")
+    return int(text)
+
+
+UI = Command(
+    _run,
+    _add_arguments,
+    details="It needs the extra `ui` of this package. Only this machine reaches it, by the address that is printed.",
+)

@@ -1,0 +1,101 @@
+"""The command `ui`: it starts, prints the address, ends, and says what is missing."""
+
+import ast
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cli.failures import Failure
+from cli.tidb.main import main
+from library.build import imports_of
+from ports.clock import SystemClock
+from ports.randomness import SeededRandomness
+from rehearsal.world import new_world
+from release.plugin import modules_of_plugin
+from tests.cli.tidb.typing_commands import Terminal
+from tests.cli.tidb.ui.pages import Browser
+from tests.e2e.operators import ROOT, clean_environment
+
+EXTRA = ("starlette", "jinja2", "uvicorn")
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Iterator[Path]:
+    world = new_world(SystemClock(), SeededRandomness(1))
+    world.start()
+    try:
+        yield world.write_kubeconfig(tmp_path, None)
+    finally:
+        world.stop()
+
+
+@pytest.mark.slow
+def test_serves_at_the_printed_address_until_it_is_interrupted(kubeconfig: Path) -> None:
+    command = [sys.executable, "-m", "cli.tidb", "ui", "--kubeconfig", str(kubeconfig), "-o", "json"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdout is not None
+    with process.stdout as printed:
+        document = b"".join(iter(printed.readline, b"}\n")) + b"}"
+        browser = Browser(msgspec.json.decode(document)["address"])
+        assert "There is no cluster that you may read." in browser.page().text
+        process.send_signal(signal.SIGINT)
+        assert (0, False) == (process.wait(30), b"Traceback" in printed.read())
+
+
+def test_says_that_the_port_is_taken(terminal: Terminal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Failure, match=rf"cannot listen on 127.0.0.1:{port}: .*; name another --port"):
+            terminal.type("ui", "--port", str(port))
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x", "²"])
+def test_refuses_what_is_no_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == main(["ui", f"--port={port}"], {})
+    assert "is no port; write a number from 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", EXTRA)
+def test_says_which_requirement_is_missing(missing: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith(("cli.tidb.ui.", f"{missing}."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(Failure, match=rf"{missing} is missing; .* pip install 'tidb-operator-py\[ui\]'"):
+        terminal.type("ui")
+
+
+def test_the_single_file_of_the_plugin_says_that_it_has_no_page(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {"__init__.py", "command.py"} == {each.name for each in modules_of_plugin() if each.parent.name == "ui"}
+    monkeypatch.setitem(sys.modules, "cli.tidb.ui.server", None)
+    with pytest.raises(Failure, match="this file of the plugin has no page; install the package with its extra `ui`"):
+        terminal.type("ui")
+
+
+def test_only_the_page_imports_its_extra() -> None:
+    rooms = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name != "tests"]
+    files = [path for room in rooms for path in room.rglob("*.py")]
+    imported = {
+        path.relative_to(ROOT): {name for _, name in imports_of(ast.parse(path.read_text("utf-8")))} for path in files
+    }
+    page = Path("cli/tidb/ui")
+    with_extra = {path for path, names in imported.items() if any(name.startswith(EXTRA) for name in names)}
+    assert with_extra
+    assert {page} == {path.parent for path in with_extra}
+    assert page / "command.py" not in with_extra
+    assert not {
+        path
+        for path, names in imported.items()
+        if path.parent != page or path.name == "command.py"
+        for name in names
+        if name.startswith("cli.tidb.ui.")
+    }
