@@ -19,7 +19,7 @@ from member.apply.last_applied import (
 )
 from member.apply.names_of_others import FOREIGN_OWNER
 from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
-from member.lifecycle.claims_of_others import other_owner
+from member.lifecycle.creation import other_owner
 from member.lifecycle.pod_removal import claims_of_templates
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import ON_DELETE, is_rolling

@@ -80,7 +80,7 @@ WRITTEN_GENERATION = "tidb.pingcap.com/written-generation"
 ADMITTED_TEMPLATE = "tidb.pingcap.com/admitted-template"
 """On a StatefulSet: the digest of a pod template that admission has changed (`member.apply.foreign_edits`)."""
 REQUEUED_AT = "tidb.pingcap.com/requeued-at"
-"""On a StatefulSet: when a write woke its controller (`member.lifecycle.requeueing`). Not known to v1.6."""
+"""On a StatefulSet: when a write woke its controller (`member.lifecycle.serving`). Not known to v1.6."""
 
 # Annotations of volume claims: the change in progress, and the result of the last one (objects.md 13.3)
 SPEC_REVISION = "spec.tidb.pingcap.com/revision"

@@ -9,7 +9,7 @@ import msgspec
 
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, EVENTS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
-from member.lifecycle.roll_events import FINISHED, RESTARTING
+from member.lifecycle.rolling import FINISHED, RESTARTING
 from rehearsal.operator import RESYNC
 from rehearsal.operator import SETTINGS as DEFAULTS
 from sandbox.actor_system import NeverSettles

@@ -15,13 +15,21 @@ from member.dm.masters import MASTER
 from member.evidence import Evidence, master_gone
 from member.failover.steps import named
 from member.labels import COMPONENT, MEMBER_ID
-from member.lifecycle import peer_urls, pod_removal
-from member.lifecycle.leaving_member import comes_first, may_join, remaining, take_out
+from member.lifecycle import pod_removal, quorum
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.quorum import Gone, Remove, StandsIn, Transfer, Voter, next_step
-from member.lifecycle.scale_in import ScaleIn
-from member.lifecycle.scale_out import ScaleOut
-from member.lifecycle.scaling import Scaling
+from member.lifecycle.quorum import (
+    Gone,
+    Remove,
+    StandsIn,
+    Transfer,
+    Voter,
+    comes_first,
+    may_join,
+    next_step,
+    remaining,
+    take_out,
+)
+from member.lifecycle.scaling import ScaleIn, ScaleOut, Scaling
 from member.naming import member_name
 from member.observed.claims import claims_of_cluster
 from member.outcome import Outcome, Refused, Wait, Waiting
@@ -122,7 +130,7 @@ def _outdated_peer_url(ctx: DMContext) -> Waiting | None:
     if len(ctx.status.master.members) != 1:
         return None
     found = api_clients.dm_masters(ctx).masters()
-    return peer_urls.outdated(ctx, MASTER, ((each.name, int(each.id), each.peer_urls) for each in found))
+    return quorum.outdated(ctx, MASTER, ((each.name, int(each.id), each.peer_urls) for each in found))
 
 
 def _has_begun(ctx: DMContext) -> bool:

@@ -9,7 +9,7 @@ from member.context import DMContext
 from member.dm.failover import ignored_pods
 from member.dm.masters import MASTER
 from member.evidence import Evidence, Spared, spared, stopped
-from member.lifecycle.forced_roll import WAY_OUT, forced
+from member.lifecycle.quorum import WAY_OUT, forced
 from member.lifecycle.roll import next_roll_poll
 from member.lifecycle.rolling import Rolling, Silence
 from member.outcome import NotDone, Refused, Waiting

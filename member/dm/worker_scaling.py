@@ -23,9 +23,7 @@ from member.evidence import (
     worker_unbound,
 )
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.scale_in import ScaleIn
-from member.lifecycle.scale_out import ScaleOut
-from member.lifecycle.scaling import Scaling
+from member.lifecycle.scaling import ScaleIn, ScaleOut, Scaling
 from member.naming import member_name, pod_name
 from member.outcome import Outcome, Waiting
 from member.polling import next_poll

@@ -38,24 +38,23 @@ from member.context import ClusterContext, Held
 from member.evidence import pods_live
 from member.labels import WRITTEN_FOR, with_annotation
 from member.lifecycle import own_changes
-from member.lifecycle.advanced_stateful_set import advanced_stateful_set
-from member.lifecycle.claims_of_others import claim_of_others, read_claims
-from member.lifecycle.recreation import (
+from member.lifecycle.creation import (
     RECREATING,
+    advanced_stateful_set,
+    claim_of_others,
     keeps_volumes,
     previous_stateful_set,
+    read_claims,
     recreated,
     remade_before_it_ran,
 )
 from member.lifecycle.refused_writes import attempted, first_refusal, kept, updated, with_refusal
-from member.lifecycle.requeueing import requeue
-from member.lifecycle.restoring import restore
 from member.lifecycle.roll import PodDeletion, give_back, next_roll
-from member.lifecycle.roll_events import tell_restart
+from member.lifecycle.rolling import tell_restart
 from member.lifecycle.scaling import next_size, warn_of_slots
-from member.lifecycle.serving_state import serving_state
+from member.lifecycle.serving import requeue, serving_state
 from member.lifecycle.suspend import Postponed, paused, suspension
-from member.lifecycle.wanted_state import remake_config_map, wanted_state, write_config_map
+from member.lifecycle.wanted_state import remake_config_map, restore, wanted_state, write_config_map
 from member.lifecycle.workload import Workload
 from member.naming import member_name
 from member.objects.config_map import (

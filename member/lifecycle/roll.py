@@ -29,7 +29,6 @@ from member import labels
 from member.apply.stateful_set import UpdateStrategy
 from member.context import ClusterContext
 from member.evidence import Evidence, LivePods, MayGo, Spared, pods_live, spared, stopped
-from member.lifecycle.roll_events import tell_end
 from member.lifecycle.roll_steps import (
     Finished,
     Prepare,
@@ -41,7 +40,7 @@ from member.lifecycle.roll_steps import (
     next_step,
 )
 from member.lifecycle.roll_view import RollView
-from member.lifecycle.rolling import Rolling, Silence
+from member.lifecycle.rolling import Rolling, Silence, tell_end
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.claims import would_lose_volume

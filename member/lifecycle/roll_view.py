@@ -1,4 +1,8 @@
-"""A StatefulSet and its pods from the point of view of a roll."""
+"""A StatefulSet and its pods from the point of view of a roll.
+
+A pod counts as available once it has been Ready for as long as the user demands (minReadySeconds by annotation,
+lifecycle.md 14).
+"""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +16,6 @@ from member import labels
 from member.apply.last_applied import read_record
 from member.apply.stateful_set import UpdateStrategy
 from member.context import ClusterContext
-from member.lifecycle.pod_availability import is_available, min_ready_seconds
 from member.lifecycle.roll_steps import RollingPod
 from member.lifecycle.rolling import Rolling
 from member.naming import pod_name
@@ -24,6 +27,23 @@ from member.observed.pods import pods_of
 from member.observed.status import UPGRADE, image_of, phase_while_upgrading
 from member.outcome import NotDone, Waiting
 from member.polling import seconds_since
+
+
+def min_ready_seconds(annotations: Mapping[str, str], component: str) -> int:
+    """Seconds for which a pod must be Ready before the next one is restarted; 0 without the annotation (14)."""
+    text = annotations.get(labels.min_ready_seconds(component), "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def is_available(ctx: ClusterContext, component: str, pod: Pod) -> bool:
+    """True if a pod is Ready, and has been for the seconds in the annotation."""
+    wanted = min_ready_seconds(ctx.tc.metadata.annotations, component)
+    if not (pod.is_ready and pod.ready_since):
+        return pod.is_ready
+    age = seconds_since(pod.ready_since, ctx.deps.clock.wall())
+    # a clock that was set back must not block a roll (F44)
+    return age < 0 or age >= wanted
+
 
 _STARTS_WITHIN = 300.0
 """Seconds within which a pod is expected to become Ready."""

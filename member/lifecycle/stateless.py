@@ -5,9 +5,7 @@ from apis.ordinals import desired_replicas
 from member.context import ClusterContext
 from member.evidence import Evidence, pods_live, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.scale_in import ScaleIn
-from member.lifecycle.scale_out import ScaleOut
-from member.lifecycle.scaling import Scaling
+from member.lifecycle.scaling import ScaleIn, ScaleOut, Scaling
 from member.naming import ordinal_of
 from member.observed.activity import Activity, cached_activity
 from member.observed.pods import ready_pods

@@ -15,9 +15,8 @@ from member.context import ReconcileContext
 from member.evidence import member_gone
 from member.failover.outages import Member, silent_quorum
 from member.failover.steps import named
-from member.lifecycle import peer_urls
-from member.lifecycle.scale_out import ScaleOut
-from member.lifecycle.scaling import Scaling
+from member.lifecycle import quorum
+from member.lifecycle.scaling import ScaleOut, Scaling
 from member.lifecycle.workload import Workload
 from member.naming import ordinal_of, pod_name
 from member.objects.config_map import in_use_config_map_name
@@ -68,7 +67,7 @@ def _outdated_peer_url(ctx: ReconcileContext) -> Waiting | None:
     if len(ctx.status.pd.members) != 1:
         return None
     found = api_clients.pd(ctx).members().members
-    return peer_urls.outdated(ctx, "pd", ((each.name, each.id, each.peer_urls) for each in found))
+    return quorum.outdated(ctx, "pd", ((each.name, each.id, each.peer_urls) for each in found))
 
 
 def _has_begun(ctx: ReconcileContext) -> bool:

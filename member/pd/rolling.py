@@ -10,7 +10,7 @@ from member import api_clients, labels
 from member.actions import TransferLeader
 from member.context import ReconcileContext
 from member.evidence import Evidence, Spared, spared, stopped
-from member.lifecycle.forced_roll import WAY_OUT, forced
+from member.lifecycle.quorum import WAY_OUT, forced
 from member.lifecycle.roll import next_roll_poll
 from member.lifecycle.rolling import Rolling, Silence
 from member.naming import address_book, ordinal_of

@@ -16,10 +16,20 @@ from member.actions import RemoveMember, TransferLeader
 from member.context import ReconcileContext
 from member.evidence import Evidence, member_gone
 from member.failover.steps import named
-from member.lifecycle.leaving_member import comes_first, may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.quorum import Gone, Remove, StandsIn, Transfer, Voter, next_step
-from member.lifecycle.scale_in import ScaleIn
+from member.lifecycle.quorum import (
+    Gone,
+    Remove,
+    StandsIn,
+    Transfer,
+    Voter,
+    comes_first,
+    may_join,
+    next_step,
+    remaining,
+    take_out,
+)
+from member.lifecycle.scaling import ScaleIn
 from member.naming import pod_name
 from member.outcome import Refused, Wait, Waiting
 from member.ownership import member_owner, require_understood_members

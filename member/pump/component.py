@@ -11,8 +11,7 @@ from kube.objects import Json, Object
 from member.context import ReconcileContext
 from member.evidence import pump_node_gone
 from member.lifecycle.rolling import Rolling
-from member.lifecycle.scale_out import ScaleOut
-from member.lifecycle.scaling import Scaling
+from member.lifecycle.scaling import ScaleOut, Scaling
 from member.lifecycle.stateless import scale_out_parallelism
 from member.lifecycle.workload import Workload
 from member.observed.pods import none_has_image

@@ -7,7 +7,7 @@ from member import api_clients
 from member.actions import ClosePumpNode
 from member.evidence import Evidence, pods_live, pump_node_gone, spec_or_wait
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.scale_in import ScaleIn
+from member.lifecycle.scaling import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
 from member.observed.pod import Pod
 from member.outcome import Refused, Waiting

@@ -1,20 +1,28 @@
-"""The present status of stores, according to PD (lifecycle.md 5.3, 5.4). Reads only."""
+"""The present status of stores according to PD, whether they serve, and their outages (lifecycle.md 5.3, 5.4, 6.5)."""
 
 from datetime import datetime
 
+from apis import predicates
 from apis.component_statuses import StoresStatus, TiKVStatus
 from apis.shared import TiKVStore
 from apis.tidbcluster import TidbCluster
 from dataplane.errors import AddressNotUnderstood, DataPlaneError, NotBootstrapped
-from dataplane.pd import TOMBSTONE, Store
+from dataplane.pd import DISCONNECTED, DOWN, TOMBSTONE, Store
 from member import api_clients
+from member.availability import Server, Verdict, of_servers, of_stores
 from member.context import ReconcileContext
+from member.evidence import no_store
+from member.failover.outages import is_observed, seen_of_pods, trouble_of_server
+from member.failover.steps import named
+from member.lifecycle.scaling import ScaleOut
+from member.lifecycle.stateless import scale_out_parallelism
 from member.naming import address_book
-from member.observed.pods import pods_of
+from member.observed.pods import pods_of, wanted_pods
 from member.observed.referenced_cluster import joined_cluster
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
 from member.ownership import require_understood_stores
+from member.polling import next_poll
 from member.stores.failover import ignored_pods
 from member.stores.kind import StoreKind
 from member.stores.reports import has_store, known_to_run, without_store
@@ -122,3 +130,70 @@ def _leader_count(now: int, old: TiKVStore | None) -> int:
     if old is not None and abs(now - old.leader_count) <= _TOLERANCE * max(now, old.leader_count):
         return old.leader_count
     return now
+
+
+_USUAL_REPLICAS = 3
+"""Replicas of a region, if PD does not answer."""
+_SILENT = (DISCONNECTED, DOWN)
+"""States of a store from which PD hears nothing. An Offline store serves until its data has moved."""
+
+
+def stores_up(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
+    """Done if all stores are Up; otherwise the wait, with what is missing. Called when all pods are Ready."""
+    stores = kind.status_in(ctx).stores
+    if predicates.all_members_ready(ctx.tc, kind.name):
+        return Done(f"{len(stores)} of {len(stores)} stores are Up")
+    ill = [f"{store.pod_name} is {store.state}" for store in stores.values() if not store.is_up]
+    known = {store.pod_name for store in stores.values()}
+    ill += [f"{named(ctx, kind.name, pod)} has no store" for pod in wanted_pods(ctx, kind.name) if pod not in known]
+    up = f"{sum(store.is_up for store in stores.values())} stores are Up"
+    return Waiting("StoresNotUp", f"{up}; {', '.join(ill)}" if ill else up, next_poll(ctx, kind.name))
+
+
+def scale_out(kind: StoreKind) -> ScaleOut:
+    """The scale-out procedure of a kind of stores."""
+    return ScaleOut(
+        limit=scale_out_parallelism,
+        allowed=lambda ctx: _stores_known(ctx, kind),
+        is_member=lambda ctx, pod: any(store.pod_name == pod for store in kind.status_in(ctx).stores.values()),
+        volumes_unused=lambda ctx, pod: no_store(ctx, kind.name, pod),
+    )
+
+
+def _stores_known(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
+    """The wait for a current report of PD: only PD knows which pods have a store (F7)."""
+    if kind.status_in(ctx).synced:
+        return None
+    what = f"waiting for PD to report the {kind.title} stores before scaling out"
+    return Waiting("StoresUnknown", what, next_poll(ctx, kind.name))
+
+
+def outage(ctx: ReconcileContext, kind: StoreKind) -> Verdict | None:
+    """The verdict on the stores of a kind; None while they serve or PD does not report them."""
+    status = kind.status_in(ctx)
+    stores = [*status.stores.values(), *status.peer_stores.values()]
+    # silent stores of another cluster are an outage of that cluster
+    if not is_observed(ctx, kind.name) or not any(map(_is_silent, status.stores.values())):
+        return None
+    seen = seen_of_pods(ctx, kind.name, (Server(each.pod_name, _trouble(ctx, kind, each)) for each in stores))
+    return of_servers(seen) if kind.replicas is None else of_stores(seen, _replicas(ctx, kind))
+
+
+def _is_silent(store: TiKVStore) -> bool:
+    return store.state in _SILENT
+
+
+def _trouble(ctx: ReconcileContext, kind: StoreKind, store: TiKVStore) -> str:
+    """The state of a silent store, and what keeps its pod from running if the pod is in this cluster."""
+    if not _is_silent(store):
+        return ""
+    pod = next((each for each in pods_of(ctx, kind.name) if each.metadata.name == store.pod_name), None)
+    known = trouble_of_server(ctx, kind.name, pod) if pod else ""
+    return f"{store.state}; {known}" if known else store.state
+
+
+def _replicas(ctx: ReconcileContext, kind: StoreKind) -> int:
+    try:
+        return kind.replicas(api_clients.pd_answers(ctx)) if kind.replicas else _USUAL_REPLICAS
+    except DataPlaneError:
+        return _USUAL_REPLICAS

@@ -20,12 +20,12 @@ from member.naming import pod_name
 from member.observed.status import SCALE
 from member.outcome import Waiting
 from member.polling import next_poll
-from member.stores import replace_volume, status
+from member.stores import commands, status
 from member.stores.failover import failover
-from member.stores.scale_in import scale_in
-from member.stores.serving import outage, scale_out, stores_up
+from member.stores.kind import TIFLASH_STORES
+from member.stores.scaling import scale_in
+from member.stores.status import outage, scale_out, stores_up
 from member.tiflash import desired, rolling
-from member.tiflash.kind import KIND
 
 log = structlog.get_logger(__name__)
 
@@ -79,43 +79,43 @@ async def _note_leaving(ctx: ReconcileContext) -> None:
 
     v1.6 marks only pods of TiKV. For TiFlash, its phase shows a scale-in until the first reconcile writes the status.
     """
-    live = ctx.stateful_set(KIND.name)
+    live = ctx.stateful_set(TIFLASH_STORES.name)
     if live is None or ctx.held is not Held.NO or _phase(ctx) != SCALE or remembered(body := live.decode()):
         return
-    status = KIND.status_in(ctx)
+    status = TIFLASH_STORES.status_in(ctx)
     leaving = {store.pod_name: store.id for store in status.tombstone_stores.values()}
     leaving |= {store.pod_name: store.id if store.state == OFFLINE else "" for store in status.stores.values()}
     for ordinal in reversed(range(body["spec"]["replicas"])):
-        store_id = leaving.get(pod_name(ctx.tc, KIND.name, ordinal))
+        store_id = leaving.get(pod_name(ctx.tc, TIFLASH_STORES.name, ordinal))
         if not store_id:
             # a scale-in removes the highest ordinals first, so a store below this one was removed for another reason
             return
-        if not pod_removal.cached(ctx, KIND.name, body, ordinal).begun:
-            await pod_removal.live(ctx, KIND.name, body, ordinal).note(int(store_id))
+        if not pod_removal.cached(ctx, TIFLASH_STORES.name, body, ordinal).begun:
+            await pod_removal.live(ctx, TIFLASH_STORES.name, body, ordinal).note(int(store_id))
 
 
 def _phase(ctx: ReconcileContext) -> str:
     """The phase in the status at the start of this reconcile."""
-    status: Json = (ctx.owner.decode().get("status") or {}).get(KIND.name) or {}
+    status: Json = (ctx.owner.decode().get("status") or {}).get(TIFLASH_STORES.name) or {}
     return str(status.get("phase") or "")
 
 
 TIFLASH = Workload(
     name="tiflash",
-    observe=lambda ctx: status.observe(ctx, KIND),
-    outage=lambda ctx: outage(ctx, KIND),
+    observe=lambda ctx: status.observe(ctx, TIFLASH_STORES),
+    outage=lambda ctx: outage(ctx, TIFLASH_STORES),
     gate=_gate,
     services=desired.services,
     content=desired.content,
     stateful_set=desired.stateful_set,
-    serving=lambda ctx: stores_up(ctx, KIND),
-    scaling=Scaling(scale_out(KIND), scale_in(KIND)),
+    serving=lambda ctx: stores_up(ctx, TIFLASH_STORES),
+    scaling=Scaling(scale_out(TIFLASH_STORES), scale_in(TIFLASH_STORES)),
     rolling=rolling.ROLLING,
-    failover=lambda ctx: failover(ctx, KIND),
+    failover=lambda ctx: failover(ctx, TIFLASH_STORES),
     housekeeping=_note_leaving,
     commands={
-        REPLACE_VOLUME: partial(replace_volume.act, KIND),
-        REPLACEMENT_BEGUN: partial(replace_volume.act, KIND),
+        REPLACE_VOLUME: partial(commands.replace_volume, TIFLASH_STORES),
+        REPLACEMENT_BEGUN: partial(commands.replace_volume, TIFLASH_STORES),
     },
     configured_by_v16=desired.configured_by_v16,
 )

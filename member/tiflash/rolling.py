@@ -11,22 +11,15 @@ from member.evidence import Spared
 from member.lifecycle.rolling import Rolling, Silence
 from member.outcome import NotDone
 from member.stores.failover import ignored_pods
+from member.stores.kind import TIFLASH_STORES
 from member.stores.reports import store_of
-from member.stores.restarting import (
-    not_back,
-    others_away,
-    others_not_up,
-    serving_unseen,
-    spare_unready,
-    stores_unknown,
-)
-from member.tiflash.kind import KIND
+from member.stores.rolling import not_back, others_away, others_not_up, serving_unseen, spare_unready, stores_unknown
 
 _TELLS_ITS_STATUS = "v5.1.2"
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
-    if unmet := not_back(ctx, KIND, pod):
+    if unmet := not_back(ctx, TIFLASH_STORES, pod):
         return unmet
     if not images.at_least(component(ctx.tc, "tiflash").version, _TELLS_ITS_STATUS):
         return ""
@@ -39,21 +32,21 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
 
 async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     name = pod.metadata.name
-    store = store_of(ctx, KIND, name)
+    store = store_of(ctx, TIFLASH_STORES, name)
     if store is None:
-        return serving_unseen(ctx, KIND, name)
+        return serving_unseen(ctx, TIFLASH_STORES, name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
-    return others_not_up(ctx, KIND, stores, own) or others_away(ctx, KIND, stores, own)
+    return others_not_up(ctx, TIFLASH_STORES, stores, own) or others_away(ctx, TIFLASH_STORES, stores, own)
 
 
 async def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
-    return spare_unready(ctx, KIND, pod)
+    return spare_unready(ctx, TIFLASH_STORES, pod)
 
 
 ROLLING = Rolling(
-    lambda ctx: stores_unknown(ctx, KIND),
+    lambda ctx: stores_unknown(ctx, TIFLASH_STORES),
     _unmet_condition,
     _prepare,
-    lambda ctx: ignored_pods(ctx, KIND),
+    lambda ctx: ignored_pods(ctx, TIFLASH_STORES),
     spare=_spare,
 )

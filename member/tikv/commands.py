@@ -23,9 +23,9 @@ from member.observed.pods import pods_of
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.stores import evictions
 from member.stores.failover import ignored_pods
+from member.stores.kind import TIKV_STORES
 from member.stores.reports import not_up, own_stores, restarting
-from member.stores.restarting import away
-from member.tikv.kind import KIND
+from member.stores.rolling import away
 
 EVICTING = "EvictingLeaders"
 ENDED = "LeaderEvictionEnded"
@@ -57,11 +57,11 @@ async def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         )
     pd = api_clients.pd(ctx)
     stores = pd.stores()
-    own = own_stores(ctx, KIND, stores, ordinal_of(name))
+    own = own_stores(ctx, TIKV_STORES, stores, ordinal_of(name))
     if len(own) != 1 or not own[0].complete:
         return Failed("StoreUnknown", f"PD does not report exactly one store for pod {name}")
     store = own[0]
-    if ill := not_up(ctx, KIND, stores, store.id, pods_of(ctx, "tikv")):
+    if ill := not_up(ctx, TIKV_STORES, stores, store.id, pods_of(ctx, "tikv")):
         return Waiting(
             "StoresNotUp", f"waiting for all stores to be Up before evicting leaders from pod {name}: {ill}", RETRY_BUSY
         )
@@ -91,8 +91,8 @@ async def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
                 f"waiting for PD to report its stores before ending the leader eviction of pod {name}",
                 RETRY_DRAINING,
             )
-        own = own_stores(ctx, KIND, known, ordinal_of(name))
-        if pod is not None and entry.value == DELETE_POD and any(restarting(ctx, KIND, own, [pod])):
+        own = own_stores(ctx, TIKV_STORES, known, ordinal_of(name))
+        if pod is not None and entry.value == DELETE_POD and any(restarting(ctx, TIKV_STORES, own, [pod])):
             what = f"waiting for the store of pod {name} to report to PD before ending its leader eviction"
             return Waiting(EVICTING, what, RETRY_DRAINING)
         for store_id in sorted({store.id for store in own} & pd.evicting_stores()):
@@ -125,10 +125,10 @@ async def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Comm
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
         return Waiting(EVICTING, f"evicting leaders from pod {name} (store {store.id}): {left} left", RETRY_DRAINING)
-    if ill := away(ctx, KIND, pd.stores(), store.id):
+    if ill := away(ctx, TIKV_STORES, pd.stores(), store.id):
         what = f"waiting for all stores to be Up before restarting pod {name}: {ill}"
         return Waiting("StoresNotUp", what, RETRY_BUSY)
-    return await restart(ctx, pod, command, ignored_pods(ctx, KIND), f"store {store.id} leads no regions")
+    return await restart(ctx, pod, command, ignored_pods(ctx, TIKV_STORES), f"store {store.id} leads no regions")
 
 
 async def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
@@ -138,7 +138,7 @@ async def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: St
             ctx,
             pod,
             command,
-            ignored_pods(ctx, KIND),
+            ignored_pods(ctx, TIKV_STORES),
             f"store {store.id} is the only one, so its leaders cannot be moved",
         )
     return Refused(

@@ -1,45 +1,278 @@
-"""Rolling restarts of TiKV: region leaders move away first (lifecycle.md 7.4)."""
+"""Rolling restarts of TiKV: region leaders move away before a pod restarts, and return afterwards (lifecycle.md 7.4).
 
-from apis import predicates
+This process measures the time that leaders have to move, because a wall clock may jump (F14, F44).
+
+Three marks survive this process and show what is still to do. The store's status has the number of leaders: it is
+written before anything else, and kept until they have returned. The pod has the time when its eviction began or ended.
+PD has the scheduler, which decides whether leaders move (F17). The operator removes a scheduler without a mark from a
+store that it has evicted: a late request has created it (F16). It keeps other users' schedulers, and emits an event.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from structlog.contextvars import bound_contextvars
+
+from apis import pod_commands, predicates
+from apis.ordinals import desired_replicas
+from apis.shared import TiKVStore
+from apis.times import parse_time, stamp
+from dataplane.errors import DataPlaneError
+from dataplane.pd import PDClient
+from kube.actions import Apply, Emit
+from kube.events import NORMAL, WARNING
 from kube.objects import Object
-from member import api_clients
+from kube.resources import PODS
+from member import api_clients, labels
+from member.actions import EndEviction
 from member.context import ReconcileContext
 from member.evidence import Spared, spared
-from member.lifecycle.rolling import Rolling, Silence
-from member.outcome import NotDone, Waiting
+from member.lifecycle.roll_view import is_available
+from member.lifecycle.rolling import Rolling, Silence, tell_restart
+from member.memory.timers import Stopwatch
+from member.naming import ordinal_of
+from member.observed.claims import claims_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
+from member.outcome import NotDone, Waiting, poll_interval
+from member.polling import poll_on_progress
+from member.stores import evictions
 from member.stores.failover import ignored_pods
-from member.stores.reports import store_of
-from member.stores.restarting import (
-    not_back,
-    others_away,
-    others_not_up,
-    serving_unseen,
-    spare_unready,
-    stores_unknown,
-)
-from member.tikv.eviction import evict, missing_leaders, resume
-from member.tikv.kind import KIND
+from member.stores.kind import TIKV_STORES
+from member.stores.reports import restarting, store_of
+from member.stores.rolling import not_back, others_away, others_not_up, serving_unseen, spare_unready, stores_unknown
+from ports import duration
+
+_MIN_LEADERS = 200
+"""The operator does not wait for the leaders of a store that had fewer than this."""
+
+_LISTED = "evictions listed"
+_LISTED_AGAIN = 300.0
+"""Seconds until PD is asked again which of the stores without leaders are evicted."""
+
+_NEW = timedelta(hours=1)
+"""The time in which a recreated cluster may find evictions of its predecessor."""
+
+_COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
+"""The commands for evictions by users and by the resizer: their schedulers are left alone (13)."""
+
+
+async def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
+    """Move the leaders away, one step per reconcile; None if none is left, or after the timeout.
+
+    Raises DataPlaneError, ApiError, TransportError.
+    """
+    clock, tikv = ctx.deps.clock, ctx.tc.spec.tikv
+    limit = duration.seconds((tikv and tikv.evict_leader_timeout) or "0s")
+    if store.leader_count_before_upgrade is None:
+        # this mark outlives the pod, so it must be stored before there is a scheduler
+        store.leader_count_before_upgrade = store.leader_count
+        return Waiting("EvictingLeaders", _sentence(pod, store, ""), poll_interval(0.0))
+    begun = parse_time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
+    if begun is not None and _elapsed(ctx, pod, begun).seconds >= limit:
+        # check the timeout before any read that may fail (F18)
+        what = f"{_sentence(pod, store, '')} after {limit:.0f} s; restarting the pod anyway"
+        await Emit(ctx.owner, WARNING, "EvictLeaderTimeout", what)
+        return None
+    pd = api_clients.pd(ctx)
+    if begun is None or int(store.id) not in pd.evicting_stores():
+        begun = clock.wall().replace(microsecond=0)
+        await _annotate(pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
+        await evictions.begin(ctx, pd, int(store.id))
+        name = pod.metadata.name
+        await tell_restart(
+            ctx, "tikv", name, f"evicting leaders from pod {name} (store {store.id}), then restarting it"
+        )
+    elapsed = _elapsed(ctx, pod, begun)
+    until, age = f", timeout at {stamp(elapsed.since + timedelta(seconds=limit))}", elapsed.seconds
+    try:
+        left = api_clients.tikv(ctx, pod.metadata.name).leader_count()
+    except DataPlaneError as error:
+        return Waiting(
+            "EvictingLeaders",
+            f"{_sentence(pod, store, until)}; cannot read the current count: {error}",
+            poll_interval(age),
+        )
+    if left == 0:
+        return None
+    again = poll_on_progress(store.leader_count_before_upgrade, left, age)
+    return Waiting("EvictingLeaders", _sentence(pod, store, until), again)
+
+
+async def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
+    """End the operator's evictions that are no longer needed: of every serving pod except `selected`.
+
+    A pod keeps its scheduler until it has been Ready for long enough and its store is Up (F15, F20). Raises the same
+    errors as `evict`.
+    """
+    others = [(pod, store) for pod, store in _without_leaders(ctx) if pod.metadata.name != selected]
+    waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := await _end_of(ctx, pod, store))]
+    unmarked = [(pod, store) for pod, store in others if not _is_marked(pod, store)]
+    await _end_strays(ctx, {int(store.id): pod for pod, store in unmarked if not store.leader_count})
+    return waits[0] if waits else None
+
+
+def missing_leaders(store: TiKVStore) -> str:
+    """What a store still lacks after an eviction, as the end of "until <pod> ..."; empty if not worth a wait."""
+    before = store.leader_count_before_upgrade or 0
+    if before < _MIN_LEADERS:
+        return ""
+    return f"leads its regions again ({store.leader_count} now, {before} before)"
+
+
+def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
+    """The pods, with their stores, that were evicted or lead nothing, but serve, stay and have no command."""
+    tikv, wanted = ctx.status.tikv, desired_replicas(ctx.tc, "tikv")
+    if not tikv.synced:
+        return
+    for pod in pods_of(ctx, "tikv"):
+        name, annotations = pod.metadata.name, pod.metadata.annotations
+        store = store_of(ctx, TIKV_STORES, name)
+        if store is None or not store.is_up or ordinal_of(name) >= wanted:
+            continue
+        if store.leader_count and not _is_marked(pod, store):
+            continue
+        if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
+            evictions.remember(ctx, int(store.id))
+            continue
+        if any(str(each.id) == store.id for each in restarting(ctx, TIKV_STORES, ctx.stores, [pod])):
+            continue
+        if not pod.metadata.deletion_timestamp and is_available(ctx, "tikv", pod.decode_as(Pod)):
+            yield pod, store
+
+
+def _is_marked(pod: Object, store: TiKVStore) -> bool:
+    return store.leader_count_before_upgrade is not None or labels.EVICT_LEADER_BEGIN_TIME in pod.metadata.annotations
+
+
+async def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> None:
+    """Remove schedulers from stores that the operator has evicted, e.g. after a former leader's late request (F16).
+
+    `suspects` are the pods of stores without leaders. PD is asked only if there are some while other stores have
+    leaders, so an idle cluster costs no request.
+    """
+    if not any(store.leader_count for store in ctx.stores):
+        return
+    key, stopwatches = ", ".join(map(str, sorted(suspects))), ctx.memory.stopwatches
+    for other in stopwatches.known(_LISTED):
+        if other != key:
+            # a new set of suspects is checked at once
+            stopwatches.forget(_LISTED, other)
+    if not suspects or not stopwatches.is_due(_LISTED, key, _LISTED_AGAIN, ctx.deps.clock):
+        return
+    pd = api_clients.pd(ctx)
+    try:
+        evicting = pd.evicting_stores()
+    except DataPlaneError:
+        # e.g. a new leader of PD that has not loaded its schedulers yet
+        stopwatches.forget(_LISTED, key)
+        raise
+    for store_id in sorted(evicting & suspects.keys()):
+        pod = suspects[store_id]
+        if store_id in ctx.memory.evicted_stores or _was_made_again(ctx, pod):
+            await _end_stray(ctx, pd, store_id, pod.metadata.name)
+        elif store_id not in ctx.memory.evicted_by_others:
+            await _tell_of_others(ctx, store_id, pod.metadata.name)
+    ctx.memory.evicted_by_others.intersection_update(evicting)
+
+
+def _was_made_again(ctx: ReconcileContext, pod: Object) -> bool:
+    """True if the cluster is new but the pod's data is older: then its predecessor's marks are lost."""
+    made, now = parse_time(ctx.owner.metadata.creation_timestamp or ""), ctx.deps.clock.wall()
+    if made is None or now - made > _NEW:
+        return False
+    claimed = (parse_time(claim.metadata.creation_timestamp or "") for claim in claims_of(ctx, pod))
+    return any(since is not None and since < made for since in claimed)
+
+
+async def _end_stray(ctx: ReconcileContext, pd: PDClient, store_id: int, pod: str) -> None:
+    with bound_contextvars(pod=pod, why="nothing requests it"):
+        await EndEviction(pd, store_id)
+    what = f"removed the evict-leader scheduler of store {store_id} (pod {pod}): nothing requests it"
+    await Emit(ctx.owner, NORMAL, "LeaderEvictionEnded", what)
+
+
+async def _tell_of_others(ctx: ReconcileContext, store_id: int, pod: str) -> None:
+    """Emit one event, so that the user need not ask PD why a pod leads no regions."""
+    ctx.memory.evicted_by_others.add(store_id)
+    way_out = f"pd-ctl scheduler remove evict-leader-scheduler-{store_id}"
+    why = "an evict-leader scheduler in PD, which the operator did not add, keeps its leaders away"
+    what = f"store {store_id} (pod {pod}) leads no regions: {why}; to remove it, run {way_out}"
+    await Emit(ctx.owner, NORMAL, "LeadersEvictedByOthers", what)
+
+
+def _elapsed(ctx: ReconcileContext, pod: Object, begun: datetime) -> Stopwatch:
+    """The time since an eviction began or ended, as this process has measured it."""
+    return ctx.memory.stopwatches.look("eviction", f"{pod.metadata.uid} {stamp(begun)}", ctx.deps.clock)
+
+
+async def _end_of(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
+    with bound_contextvars(pod=pod.metadata.name):
+        return await _end(ctx, pod, store)
+
+
+async def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
+    """Let the leaders return, and remove the marks once enough of them have."""
+    annotations, now = pod.metadata.annotations, ctx.deps.clock.wall()
+    ended = parse_time(annotations.get(labels.TIKV_EVICT_LEADER_END_AT, ""))
+    if ended is None or labels.EVICT_LEADER_BEGIN_TIME in annotations:
+        await evictions.end(ctx, api_clients.pd(ctx), int(store.id))
+        ended = now
+    age = _elapsed(ctx, pod, ended).seconds
+    if _leaders_returned(store) or age >= _return_timeout(ctx):
+        await _annotate(pod, {})
+        store.leader_count_before_upgrade = None
+        return None
+    await _annotate(pod, {labels.TIKV_EVICT_LEADER_END_AT: stamp(ended)})
+    return Waiting(
+        "LeadersComingBack", f"waiting until pod {pod.metadata.name} {missing_leaders(store)}", poll_interval(age)
+    )
+
+
+def _leaders_returned(store: TiKVStore) -> bool:
+    before = store.leader_count_before_upgrade or 0
+    return before < _MIN_LEADERS or store.leader_count >= before * 2 // 3
+
+
+def _return_timeout(ctx: ReconcileContext) -> float:
+    tikv = ctx.tc.spec.tikv
+    return duration.seconds((tikv and tikv.wait_leader_transfer_back_timeout) or "0s")
+
+
+async def _annotate(pod: Object, marks: Mapping[str, str]) -> None:
+    """Set these eviction marks on a pod, and remove all others."""
+    ours = (labels.EVICT_LEADER_BEGIN_TIME, labels.TIKV_EVICT_LEADER_END_AT)
+    meta = pod.metadata
+    before = {key: value for key, value in meta.annotations.items() if key in ours}
+    identity = {"name": meta.name, "namespace": meta.namespace}
+    desired = {"apiVersion": "v1", "kind": "Pod", "metadata": identity | {"annotations": dict(marks)}}
+    await Apply(PODS, desired, pod, applied={"metadata": {"annotations": before}})
+
+
+def _sentence(pod: Object, store: TiKVStore, end: str) -> str:
+    """The progress of the eviction, with the count in the status, which does not change with every single leader."""
+    return f"evicting leaders from pod {pod.metadata.name} (store {store.id}): {store.leader_count} left{end}"
 
 
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
-    return None if _is_alone(ctx) else stores_unknown(ctx, KIND)
+    return None if _is_alone(ctx) else stores_unknown(ctx, TIKV_STORES)
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
-    store = store_of(ctx, KIND, pod.metadata.name)
-    return not_back(ctx, KIND, pod) or (missing_leaders(store) if store else "")
+    store = store_of(ctx, TIKV_STORES, pod.metadata.name)
+    return not_back(ctx, TIKV_STORES, pod) or (missing_leaders(store) if store else "")
 
 
 async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     if _is_alone(ctx):
         return None
-    store = store_of(ctx, KIND, pod.metadata.name)
+    store = store_of(ctx, TIKV_STORES, pod.metadata.name)
     if store is None:
-        return serving_unseen(ctx, KIND, pod.metadata.name)
+        return serving_unseen(ctx, TIKV_STORES, pod.metadata.name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
-    if waiting := others_not_up(ctx, KIND, stores, own) or await evict(ctx, pod, store):
+    if waiting := others_not_up(ctx, TIKV_STORES, stores, own) or await evict(ctx, pod, store):
         return waiting
-    return others_away(ctx, KIND, stores, own)
+    return others_away(ctx, TIKV_STORES, stores, own)
 
 
 def _is_alone(ctx: ReconcileContext) -> bool:
@@ -49,14 +282,14 @@ def _is_alone(ctx: ReconcileContext) -> bool:
 
 
 async def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
-    return spared(pod, "it is alone") if _is_alone(ctx) else spare_unready(ctx, KIND, pod)
+    return spared(pod, "it is alone") if _is_alone(ctx) else spare_unready(ctx, TIKV_STORES, pod)
 
 
 ROLLING = Rolling(
     _blocked,
     _unmet_condition,
     _prepare,
-    lambda ctx: ignored_pods(ctx, KIND),
+    lambda ctx: ignored_pods(ctx, TIKV_STORES),
     resume=resume,
     spare=_spare,
 )

@@ -21,7 +21,7 @@ from member import labels
 from member.apply.claim_templates import names, sizes_differ
 from member.apply.writes import annotate_owner
 from member.context import ClusterContext
-from member.lifecycle.recreation import delete_keeping_pods
+from member.lifecycle.creation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
 from member.objects.volumes import has_storage, has_storage_claims
 from member.observed.claims import Claim

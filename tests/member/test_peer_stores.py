@@ -8,8 +8,8 @@ import pytest
 from dataplane.pd import Store
 from kube.objects import Json, Object
 from member.context import Listers, ReconcileContext
+from member.stores.kind import TIKV_STORES
 from member.stores.reports import not_up
-from member.tikv.kind import KIND
 from tests.kube.fakes import FakeApi
 from tests.member.reconciling import as_object, context
 
@@ -52,7 +52,7 @@ def trouble(pods: Json | None, sets: Json | None, store: Store = PEER) -> str:
     ctx: ReconcileContext = context(FakeApi())
     listers = replace(cast("Any", _NONE), pods=_Lister(pods), stateful_sets=_Lister(sets))
     ctx.deps = replace(ctx.deps, listers=listers)
-    return not_up(ctx, KIND, [store], 1, [])
+    return not_up(ctx, TIKV_STORES, [store], 1, [])
 
 
 _NONE = Listers(*[cast("Any", None)] * 10)

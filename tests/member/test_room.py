@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from dataplane.pd import Space, Store
-from member.stores.room import Placement, shortage
+from member.stores.kind import Placement, shortage
 
 GIB = 2**30
 ANYWHERE = Placement(0.8)

@@ -52,7 +52,7 @@ ROWS: Sequence[Row] = (
         (
             "member/pd/scaling.py _drain TransferLeader",
             "member/pd/scaling.py _drain RemoveMember",
-            "member/lifecycle/scale_in.py next_lower_replicas Replicas.lowered",
+            "member/lifecycle/scaling.py next_lower_replicas Replicas.lowered",
         ),
     ),
     Row(
@@ -96,8 +96,8 @@ ROWS: Sequence[Row] = (
         "tikv-scale-in",
         (_W, _A, _A, _W, _W, _C, _W),
         (
-            "member/stores/scale_in.py _drain_store evictions.begin",
-            "member/stores/scale_in.py _take_offline RemoveStore",
+            "member/stores/scaling.py _drain_store evictions.begin",
+            "member/stores/scaling.py _take_offline RemoveStore",
             "member/stores/evictions.py begin EvictLeaders",
         ),
     ),
@@ -105,7 +105,7 @@ ROWS: Sequence[Row] = (
         "restart TiKV's pods one by one, each without leaders",
         "tikv-roll",
         (_W, _A, _A, _W, _W, _W, _W),
-        ("member/tikv/eviction.py evict evictions.begin",),
+        ("member/tikv/rolling.py evict evictions.begin",),
     ),
     Row(
         "restart a TiKV pod by `evict-leader`",
@@ -117,13 +117,13 @@ ROWS: Sequence[Row] = (
         "give a store new volumes by `replace-volume`",
         "tikv-replace-volume",
         (_W, _A, _W, _W, _W, _C, _W),
-        ("member/stores/replace_volume.py _take_offline RemoveStore",),
+        ("member/stores/commands.py _take_offline RemoveStore",),
     ),
     Row(
         "scale out where a removed member has left its claims: delete them first",
         "tikv-scale-out",
         (_W, _A, _A, _W, _W, _C, _W),
-        ("member/lifecycle/scale_out.py _delete Delete",),
+        ("member/lifecycle/scaling.py _delete Delete",),
     ),
     Row(
         "delete the claims of a removed PD member (`enablePVReclaim`)",
@@ -155,7 +155,7 @@ ROWS: Sequence[Row] = (
         "recreate a StatefulSet for what Kubernetes cannot change; its pods stay",
         "recreation",
         (_W, _A, _A, _W, _W, _W, _W),
-        ("member/lifecycle/recreation.py _delete Delete",),
+        ("member/lifecycle/creation.py _delete Delete",),
     ),
     Row(
         "scale DM's masters in: hand over, remove the master, lower the replicas",

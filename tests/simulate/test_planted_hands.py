@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import member.lifecycle.restoring
 import member.lifecycle.roll
 import member.lifecycle.wanted_state
 from apis.tidbcluster import TidbCluster
@@ -57,7 +56,7 @@ def test_reports_a_template_restored_under_a_partition_that_rolls_it_out(
         return UpdateStrategy.unchanged(body)
 
     plan = load(_PLANS / "I42-a-foreign-template-and-its-partition.yaml")
-    plant = lambda: monkeypatch.setattr(member.lifecycle.restoring, "_strategy", as_it_is)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.lifecycle.wanted_state, "_strategy", as_it_is)  # noqa: E731
 
     assert "I42" in rules(plan, plant)
 

@@ -14,7 +14,7 @@ import member.pd.failover
 import member.pd.scaling
 import member.pd.stray_members
 import member.stores.failover
-import member.stores.scale_in
+import member.stores.scaling
 from kube.actions import Decision
 from member.evidence import Evidence, pods_live
 from member.failover.members import MemberFailover
@@ -50,12 +50,12 @@ def test_reports_the_removal_of_a_substitute_whose_original_cannot_start(monkeyp
 
 @pytest.mark.rule("O12")
 def test_reports_the_removal_of_a_store_while_another_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest: Callable[..., Any] = member.stores.scale_in.next_step
+    honest: Callable[..., Any] = member.stores.scaling.next_step
 
     def careless(*arguments: object, leaders_gone: bool, wanted: int) -> object:
         return honest(*arguments, leaders_gone=leaders_gone)
 
-    plant = lambda: monkeypatch.setattr(member.stores.scale_in, "next_step", careless)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.scaling, "next_step", careless)  # noqa: E731
 
     assert "O12" in rules(generated("loss/tikv-5.pod.scale-in@unrecorded"), plant)
 

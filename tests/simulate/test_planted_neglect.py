@@ -13,7 +13,7 @@ import member.lifecycle.scaling
 import member.lifecycle.suspend
 import member.pd.failover
 import member.pd.scaling
-import member.stores.scale_in
+import member.stores.scaling
 import member.tidb.rolling
 import meta.orphan_pods
 import meta.volumes
@@ -208,6 +208,6 @@ def test_reports_a_scale_in_based_on_an_outdated_list_of_stores(monkeypatch: pyt
     def credulous(ctx: ReconcileContext, *_: object) -> Evidence:
         return pods_live(ctx, "tikv")
 
-    plant = lambda: monkeypatch.setattr(member.stores.scale_in, "not_serving", credulous)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.scaling, "not_serving", credulous)  # noqa: E731
 
     assert {"I1", "I3"} <= rules(plan, plant)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import member.stores.reports
-import member.stores.restarting
-import member.stores.scale_in
-import member.tikv.eviction
+import member.stores.rolling
+import member.stores.scaling
+import member.tikv.rolling
 from dataplane.pd import Store
 from kube.objects import Object
 from member.context import ReconcileContext
@@ -40,14 +40,14 @@ def test_reports_a_restarting_store_that_counts_because_pd_still_calls_it_up(
     def plant() -> None:
         monkeypatch.setattr(member.stores.reports, "_is_restarting", believing)
         # either would do
-        monkeypatch.setattr(member.stores.restarting, "_answers", lambda *_: True)
+        monkeypatch.setattr(member.stores.rolling, "_answers", lambda *_: True)
 
     assert "I41" in rules(load(_PLANS / f"{plan}.yaml"), plant)
 
 
 @pytest.mark.rule("I41", "F13")
 def test_reports_a_silent_store_that_counts_because_pd_calls_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.stores.restarting, "_answers", lambda *_: True)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.rolling, "_answers", lambda *_: True)  # noqa: E731
 
     assert "I41" in rules(load(_PLANS / "F13-a-store-is-lost-and-nobody-has-noticed.yaml"), plant)
 
@@ -69,7 +69,7 @@ def test_reports_a_leader_timeout_measured_by_the_wall_clock(monkeypatch: pytest
         return Stopwatch(begun, (ctx.deps.clock.wall() - begun).total_seconds())
 
     plan = load(_PLANS / "F44-a-clock-put-forward-while-leaders-move-away.yaml")
-    plant = lambda: monkeypatch.setattr(member.tikv.eviction, "_elapsed", by_the_wall)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.tikv.rolling, "_elapsed", by_the_wall)  # noqa: E731
 
     assert "I11" in rules(plan, plant)
 
@@ -81,7 +81,7 @@ def test_reports_a_deletion_delay_measured_by_the_wall_clock(monkeypatch: pytest
         return (removal.ctx.deps.clock.wall() - since).total_seconds() if since else 0.0
 
     plan = load(_PLANS / "F44-a-clock-put-forward-while-a-store-leaves.yaml")
-    plant = lambda: monkeypatch.setattr(member.stores.scale_in, "_waited", by_the_wall)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.stores.scaling, "_waited", by_the_wall)  # noqa: E731
 
     assert "F35" in rules(plan, plant)
 
@@ -89,6 +89,6 @@ def test_reports_a_deletion_delay_measured_by_the_wall_clock(monkeypatch: pytest
 @pytest.mark.rule("I13", "F16")
 def test_reports_an_unneeded_scheduler_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = load(_PLANS / "F16-a-late-request-of-a-former-leader.yaml")
-    plant = lambda: monkeypatch.setattr(member.tikv.eviction, "_end_strays", nothing)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.tikv.rolling, "_end_strays", nothing)  # noqa: E731
 
     assert "I13" in rules(plan, plant)

@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-import member.stores.scale_in
+import member.stores.scaling
 import member.tiflash.rolling
 from dataplane.pd import PDReads
 from member.context import ReconcileContext
 from member.evidence import Evidence, Spared, pods_live, spared
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.scale_in import ScaleIn
-from member.stores.kind import Needs
+from member.lifecycle.scaling import ScaleIn
+from member.stores.kind import TIFLASH_STORES, Needs
 from member.tiflash.component import TIFLASH
-from member.tiflash.kind import KIND
 from simulate.engine.plan import Edit, Plan, World
 from tests.simulate.planting import nothing, plant_workload, rules, short
 
@@ -53,7 +52,7 @@ def test_reports_a_scale_in_that_ignores_table_replicas(monkeypatch: pytest.Monk
     def careless(_: PDReads) -> Needs:
         return Needs(0, "", "")
 
-    scaling = replace(TIFLASH.scaling, in_=member.stores.scale_in.scale_in(replace(KIND, needs=careless)))
+    scaling = replace(TIFLASH.scaling, in_=member.stores.scaling.scale_in(replace(TIFLASH_STORES, needs=careless)))
     plant = lambda: plant_workload(monkeypatch, replace(TIFLASH, scaling=scaling))  # noqa: E731
 
     assert "I5" in rules(plan, plant)

@@ -7,7 +7,7 @@ import pytest
 from member.failover import quorum
 from member.lifecycle import roll_steps
 from member.outcome import Wait
-from member.stores import scale_in
+from member.stores import scaling
 from tests.states.diagrams import DIAGRAMS, DOCUMENT, edges, meanings, with_diagrams
 from tests.states.worlds import Failover, Roll, ScaleIn
 
@@ -19,7 +19,7 @@ def test_the_document_has_the_present_diagrams() -> None:
 
 @pytest.mark.parametrize(
     ("number", "steps"),
-    [(0, roll_steps.Step), (1, scale_in.Step), (2, quorum.Step)],
+    [(0, roll_steps.Step), (1, scaling.Step), (2, quorum.Step)],
     ids=["roll", "scale-in", "failover"],
 )
 def test_every_step_of_a_decision_is_in_its_diagram(number: int, steps: object) -> None:

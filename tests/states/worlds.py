@@ -16,10 +16,9 @@ from member.failover.witnesses import Failing
 from member.lifecycle import roll_steps
 from member.lifecycle.roll_steps import RollingPod
 from member.outcome import Wait
-from member.stores import scale_in
-from member.stores.kind import Needs
-from member.stores.scale_in import Others
-from member.tikv.kind import KIND
+from member.stores import scaling
+from member.stores.kind import TIKV_STORES, Needs
+from member.stores.scaling import Others
 
 
 class World(Protocol):
@@ -94,21 +93,21 @@ class ScaleIn:
     up: int = 3
     silent: int = 0
 
-    def step(self) -> scale_in.Step:
+    def step(self) -> scaling.Step:
         """See `World`."""
         store = Store(4, "tikv-3:20160", self.state, region_count=10)
         others, needs = Others(self.up, range(self.silent)), Needs(3, "PD keeps three replicas", "lower max-replicas")
-        return scale_in.next_step(
-            KIND, store, "tikv-3", others, needs, leaders_gone=self.leaders_gone, wanted=self.wanted
+        return scaling.next_step(
+            TIKV_STORES, store, "tikv-3", others, needs, leaders_gone=self.leaders_gone, wanted=self.wanted
         )
 
     def successors(self) -> Iterator[Self]:
         """See `World`."""
         match self.step():
-            case scale_in.TakeOffline():
+            case scaling.TakeOffline():
                 yield replace(self, state="Offline")
                 return
-            case scale_in.Evict():
+            case scaling.Evict():
                 yield replace(self, leaders_gone=True)
             case Wait() if self.state == "Offline":
                 yield replace(self, state="Tombstone")

@@ -10,7 +10,7 @@ from dataplane.errors import ApiError, DataPlaneError, Unavailable
 from kube.objects import Json
 from member.context import Listers
 from member.evidence import Evidence
-from member.lifecycle.forced_roll import forced
+from member.lifecycle.quorum import forced
 from member.outcome import Failed
 from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TransportError
 from tests.kube.fakes import FakeApi

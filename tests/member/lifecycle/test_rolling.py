@@ -4,9 +4,8 @@ import sys
 
 import pytest
 
-from member.lifecycle.pod_availability import min_ready_seconds
 from member.lifecycle.roll_steps import Finished, Prepare, Replace, Restart, RollingPod, Step, next_step
-from member.lifecycle.roll_view import partition
+from member.lifecycle.roll_view import min_ready_seconds, partition
 from member.observed.activity import Activity
 from member.outcome import Wait
 

@@ -8,10 +8,9 @@ from dataplane.pd import Store
 from member.lifecycle import quorum as pd
 from member.lifecycle.quorum import Gone, Remove, StandsIn, Step, Transfer, Voter
 from member.outcome import Wait
-from member.stores import scale_in as stores
-from member.stores.kind import Needs
-from member.stores.scale_in import Evict, Keep, Others, Refuse, TakeOffline
-from member.tikv.kind import KIND
+from member.stores import scaling as stores
+from member.stores.kind import TIKV_STORES, Needs
+from member.stores.scaling import Evict, Keep, Others, Refuse, TakeOffline
 
 
 def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
@@ -108,7 +107,7 @@ def test_the_next_step_of_a_store(
     state: str, leaders_gone: bool, others: Others, step: stores.Step | type[Refuse]
 ) -> None:
     store = Store(7, "t-3:20160", state, region_count=30)
-    found = stores.next_step(KIND, store, "t-3", others, NEEDS, leaders_gone=leaders_gone, wanted=3)
+    found = stores.next_step(TIKV_STORES, store, "t-3", others, NEEDS, leaders_gone=leaders_gone, wanted=3)
     assert (step == found) or (step is Refuse and isinstance(found, Refuse))
 
 
@@ -116,7 +115,7 @@ def test_the_next_step_of_a_store(
 @pytest.mark.rule("O12")
 def test_a_store_stays_while_fewer_than_wanted_would_be_up(state: str, kept: bool) -> None:
     lost = Store(7, "tikv-5:20160", state)
-    found = stores.next_step(KIND, lost, "tikv-5", Others(4), NEEDS, leaders_gone=True, wanted=5)
+    found = stores.next_step(TIKV_STORES, lost, "tikv-5", Others(4), NEEDS, leaders_gone=True, wanted=5)
     assert kept is isinstance(found, Keep)
 
 

@@ -15,16 +15,15 @@ from member.actions import Beside, EndEviction, KeepStore, RemoveStore
 from member.context import ReconcileContext
 from member.evidence import Evidence, no_store, not_serving, pods_live, spec_or_wait, store_gone
 from member.lifecycle.pod_removal import PodRemoval
-from member.lifecycle.scale_in import ScaleIn
+from member.lifecycle.scaling import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
 from member.naming import address_book
 from member.observed.pod import Pod
 from member.outcome import Refused, Wait, Waiting, poll_interval
 from member.polling import next_poll
 from member.stores import evictions
-from member.stores.kind import Needs, StoreKind
+from member.stores.kind import Needs, StoreKind, shortage
 from member.stores.reports import own_stores, restarting, without_store
-from member.stores.room import shortage
 from ports.side_by_side import both
 from ports.transport import ConnectionRefused
 

@@ -1,4 +1,11 @@
-"""Deletion and recreation of a StatefulSet while its pods keep running (lifecycle.md 4.6, 10.2, F10).
+"""The creation of a StatefulSet, and its recreation while its pods keep running (lifecycle.md 4.4, 4.6, 10.2, F10).
+
+The operator creates no StatefulSet beside pods of an Advanced StatefulSet, which v1.6 creates behind a feature gate and
+this version does not manage: the new pods would have the names of the existing ones. If the caches show no such pod,
+the operator asks the API server, provided that the server knows the kind.
+
+Nor does it create one over volume claims that carry the operator's names but belong to other controllers, because the
+pods would mount them. A claim without a controller belongs to the user, who may have restored it; the operator uses it.
 
 To change an immutable field, the operator deletes the StatefulSet without its pods and creates it again; the new one
 adopts the pods. They keep running only if the new StatefulSet has exactly the pod template that they run, and at least
@@ -14,8 +21,9 @@ from apis.cluster import Cluster
 from apis.components import component_type
 from apis.predicates import tells_of_stateful_set
 from kube.deletion import Destroyer
-from kube.objects import Json, Object
-from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
+from kube.errors import Forbidden, NotFound
+from kube.objects import Json, Object, OwnerReference
+from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
 from member.actions import Delete
 from member.apply.claim_templates import names, sizes_differ, unwanted_mounts
@@ -25,14 +33,81 @@ from member.apply.writes import annotate_owner, record_deletion
 from member.context import ClusterContext
 from member.evidence import pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
-from member.lifecycle.claims_of_others import claim_names
+from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
 from member.observed.activity import Activity, cached_activity
+from member.observed.belonging import ADVANCED_STATEFUL_SETS, is_of_advanced
 from member.observed.claims import own_claims
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
-from member.outcome import Waiting
+from member.outcome import Refused, Waiting
+
+
+def advanced_stateful_set(ctx: ClusterContext, component: str) -> Refused | None:
+    """Refuse to create a StatefulSet beside an Advanced one, if there is one. Raises ApiError, TransportError."""
+    if not _exists(ctx, component):
+        return None
+    what = f"{member_name(ctx.tc, component)} is a StatefulSet of {ADVANCED_STATEFUL_SETS.api_version}"
+    way_out = "go on with v1.6, or, where it has no delete slots, delete it with --cascade=orphan: its pods are adopted"
+    return Refused(
+        "NotYetSupported", f"{what}, which this version cannot manage; {way_out}", ctx.memory.taken_names.LOOK_AGAIN
+    )
+
+
+def _exists(ctx: ClusterContext, component: str) -> bool:
+    pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, component))
+    if any(is_of_advanced(ctx.name, pod) for pod in pods):
+        return True
+    if not ctx.deps.applier.serves(ADVANCED_STATEFUL_SETS, ctx.deps.clock.now()):
+        return False
+    try:
+        return ctx.deps.client.find(ADVANCED_STATEFUL_SETS, member_name(ctx.tc, component), ctx.namespace) is not None
+    except (NotFound, Forbidden):
+        # the kind has just been deleted, or the operator may not read it: v1.6 may do so only with its feature gate
+        return False
+
+
+def claim_names(ctx: ClusterContext) -> Sequence[str]:
+    """The names of all claims in the namespace; claims of other controllers lack the operator's labels.
+
+    Raises ApiError, TransportError.
+    """
+    return ctx.deps.client.list_names(PERSISTENT_VOLUME_CLAIMS, ctx.namespace)
+
+
+def read_claims(ctx: ClusterContext, component: str) -> Sequence[Object]:
+    """The metadata of the claims that are named like claims of the component's pods. Raises ApiError, TransportError.
+
+    Reads the names first: mostly no name matches, and the claims need not be read.
+    """
+    of_pods = re.compile(rf".*-{re.escape(member_name(ctx.tc, component))}-\d+")
+    if not any(map(of_pods.fullmatch, claim_names(ctx))):
+        return ()
+    claims = ctx.deps.client.list_page(PERSISTENT_VOLUME_CLAIMS, ctx.namespace, metadata_only=True).items
+    return [claim for claim in claims if of_pods.fullmatch(claim.metadata.name)]
+
+
+def claim_of_others(ctx: ClusterContext, component: str, desired: Json, claims: Sequence[Object]) -> Refused | None:
+    """Refuse to create a StatefulSet over other controllers' claims; the caller has read `claims` live."""
+    pods = [pod_name(ctx.tc, component, ordinal) for ordinal in range(desired["spec"]["replicas"])]
+    pod_of = {claim: pod for pod in pods for claim in claims_of_templates(desired, pod)}
+    for claim in claims:
+        name, pod = claim.metadata.name, pod_of.get(claim.metadata.name, "")
+        owner = other_owner(claim, desired["metadata"]["name"], pod) if pod else None
+        if owner:
+            what = f"PersistentVolumeClaim {name} exists and is controlled by {owner.kind} {owner.name}"
+            way_out = f"delete or rename it, or rename the {ctx.tc.kind}"
+            return Refused("ForeignOwner", f"{what}; {way_out}", ctx.memory.taken_names.LOOK_AGAIN)
+    return None
+
+
+def other_owner(claim: Object, stateful_set: str, pod: str) -> OwnerReference | None:
+    """A claim's controller; None if that is its own StatefulSet or pod, as a retention policy sets it (KEP-1847)."""
+    owner = claim.metadata.controller
+    own = ((STATEFUL_SETS.kind, stateful_set), (PODS.kind, pod))
+    return None if owner is None or (owner.kind, owner.name) in own else owner
+
 
 RECREATING = "Recreating"
 

@@ -24,12 +24,11 @@ from member.evidence import no_store, pods_live, store_gone
 from member.naming import ordinal_of
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.stores import evictions
-from member.stores.kind import StoreKind
+from member.stores.kind import StoreKind, shortage
 from member.stores.reports import is_up, not_up, own_stores
-from member.stores.room import shortage
 
 
-async def act(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
+async def replace_volume(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     if is_cancelled(ctx, pod, command):
         return await cancel(ctx, pod)
