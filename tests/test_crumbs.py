@@ -15,6 +15,9 @@ SHORT = 60
 MOST = 28
 """The number of crumbs that are left. It may only fall."""
 
+FILES_OF_MEMBER = 195
+"""The number of Python files in `member/`. It may only fall."""
+
 PLAN = frozenset({"component", "desired", "status", "scaling", "rolling", "failover", "commands"})
 """The modules of a component in `member/`, of which each has those that it needs."""
 
@@ -68,6 +71,10 @@ def _is_found_by_its_name(path: Path) -> bool:
 def test_a_module_that_one_other_imports_is_not_short() -> None:
     found = crumbs()
     assert len(found) <= MOST, "\n".join(sorted(found))
+
+
+def test_member_has_few_files() -> None:
+    assert FILES_OF_MEMBER >= len(list((ROOT / "member").rglob("*.py")))
 
 
 def test_the_importers_of_a_module_are_found_by_each_form_of_an_import() -> None:
