@@ -113,12 +113,13 @@ def _pods(pods: Iterable[Pod]) -> Page:
     for each in pods:
         again = f"{each.restarts} restart{'s' * (each.restarts > 1)}" if each.restarts else ""
         state = Text("\n".join(filter(None, (each.state, again))), GOOD if each.ready else BAD)
-        told = "\n".join(filter(None, (_member(each.member), *each.commands)))
+        told = "\n".join(filter(None, (member_in_words(each.member), *each.commands)))
         table.add(each.name, each.node, state, told)
     return [table] if table else []
 
 
-def _member(member: Member | None) -> str:
+def member_in_words(member: Member | None) -> str:
+    """What the data plane knows of a pod; empty if it does not know the pod."""
     if member is None:
         return ""
     if member.last_state:

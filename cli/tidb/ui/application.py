@@ -1,10 +1,8 @@
-"""The addresses of the page, and the templates that answer them. All are reads: nothing is written."""
+"""The addresses of the page. All are reads: nothing is written."""
 
-from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,14 +11,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from cli.failures import Failure
+from cli.reasons.registry import REASONS, TOPICS
 from cli.tidb.ages import ago
 from cli.tidb.session import Session
-from cli.tidb.ui.overview import needs_user, read_overview
+from cli.tidb.ui.cluster import read_cluster_view
+from cli.tidb.ui.overview import read_overview
+from cli.tidb.ui.templating import templates
 from kube.errors import ApiError
-from ports.foreign_text import printable
 from ports.transport import TransportError
-
-_HERE = Path(__file__).parent
 
 
 def application(session: Session) -> Starlette:
@@ -29,11 +27,14 @@ def application(session: Session) -> Starlette:
     return Starlette(
         routes=[
             Route("/", pages.overview),
-            Mount("/static", StaticFiles(directory=_HERE / "static")),
+            Route("/clusters/{short}/{namespace}/{name}", pages.cluster),
+            Route("/reasons", pages.reasons),
+            Route("/reasons/{name}", pages.reason),
+            Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         ],
         exception_handlers={
             HTTPException: pages.no_page,
-            Failure: pages.failed,
+            Failure: pages.not_shown,
             ApiError: pages.failed,
             TransportError: pages.failed,
         },
@@ -52,6 +53,27 @@ class Pages:
         session = self._session
         return self._page("overview", view=read_overview(session.client, session.asked_namespace, session.namespace))
 
+    def cluster(self, request: Request) -> Response:
+        """One cluster."""
+        given = request.path_params
+        name = f"{given['short']}/{given['name']}"
+        return self._page("cluster", view=read_cluster_view(self._session.client, given["namespace"], name))
+
+    def reasons(self, _: Request) -> Response:
+        """All reasons by topic."""
+        return self._page("reasons", topics=TOPICS)
+
+    def reason(self, request: Request) -> Response:
+        """What a reason means."""
+        name = request.path_params["name"]
+        if name not in REASONS:
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        return self._page("reason", name=name, reason=REASONS[name])
+
+    def not_shown(self, _: Request, error: Exception) -> Response:
+        """A cluster does not exist, or cannot be decoded."""
+        return self._page("error", HTTPStatus.NOT_FOUND, title="This cannot be shown", message=str(error))
+
     def no_page(self, _: Request, error: Exception) -> Response:
         """An address without a page."""
         assert isinstance(error, HTTPException)
@@ -62,34 +84,7 @@ class Pages:
         message = f"The API server refuses: {error.message}" if isinstance(error, ApiError) else str(error)
         return self._page("error", HTTPStatus.BAD_GATEWAY, title="The clusters cannot be read", message=message)
 
-    def _page(self, name: str, status: HTTPStatus = HTTPStatus.OK, **values: object) -> Response:
+    def _page(self, template: str, status: HTTPStatus = HTTPStatus.OK, **values: object) -> Response:
         now = self._session.clock.wall()
-        text = self._templates.get_template(f"{name}.html").render(values, ago=lambda time: ago(time, now))
+        text = self._templates.get_template(f"{template}.html").render(values, ago=lambda time: ago(time, now))
         return HTMLResponse(text, status)
-
-
-def templates() -> Environment:
-    """The templates. Every value is escaped, and restricted to printable characters."""
-    made = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= _FILTERS
-    return made
-
-
-def _printable(value: object) -> object:
-    # Markup, a subclass, is made by templates
-    return printable(value, lines=True) if type(value) is str else value
-
-
-def _count(number: int, noun: str) -> str:
-    """A number with its noun, e.g. `2 clusters`."""
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
-_FILTERS: Mapping[str, Callable[..., object]] = {"count": _count, "needs_user": needs_user}

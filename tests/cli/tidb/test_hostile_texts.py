@@ -35,11 +35,12 @@ _COMMANDS = (
 _READERS: Mapping[str, Callable[[str], object]] = {"json": msgspec.json.decode, "yaml": yaml.safe_load}
 
 
-class _Hostile:
+class Hostile:
     """A transport whose server has hostile texts wherever users or servers may write."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, text: str = _HOSTILE) -> None:
         self._transport = transport
+        self._text = text
         self.texts = 0
 
     def request(self, request: Request) -> Response:
@@ -57,7 +58,7 @@ class _Hostile:
     def _spoilt(self, node: Any, *, free: bool) -> Any:
         if isinstance(node, str) and free:
             self.texts += 1
-            return node + _HOSTILE
+            return node + self._text
         if isinstance(node, dict):
             return {
                 key: self._spoilt(value, free=key in _FREE or key == "annotations" or (free and key != "labels"))
@@ -71,7 +72,7 @@ class _Hostile:
 def test_a_command_prints_printable_text(
     arguments: tuple[str, ...], form: str, running: OperatorWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hostile = _Hostile(running.world.transport())
+    hostile = Hostile(running.world.transport())
     command, given, handed_on = parse(arguments)
     output = Output(form.partition(" ")[0], 100, form.endswith("colours"))
     command.run(Session(ThisServer(Client(hostile)), running.clock, output, given.namespace), given, handed_on)

@@ -120,14 +120,14 @@ def test_an_address_without_a_page_leads_to_all_clusters() -> None:
     assert ["Not Found"] == [each.text for each in page.every("h1")]
 
 
-_HOSTILE = "</title><script src=//evil.example></script>\"'><img src=x onerror=alert(1)>{{7*7}}\u202e"
+HOSTILE = "</title><script src=//evil.example></script>\"'><img src=x onerror=alert(1)>{{7*7}}\u202e"
 
 
 def test_shows_hostile_texts_as_text() -> None:
-    conditions = (condition("Ready", _HOSTILE, _HOSTILE, holds=False), condition("Progressing", _HOSTILE, _HOSTILE))
-    one = _cluster("shop", *({**each, "lastTransitionTime": _HOSTILE} for each in conditions))
-    one["metadata"] |= {"name": _HOSTILE, "namespace": _HOSTILE, "labels": {"x": _HOSTILE}}
-    one["spec"]["version"] = _HOSTILE
+    conditions = (condition("Ready", HOSTILE, HOSTILE, holds=False), condition("Progressing", HOSTILE, HOSTILE))
+    one = _cluster("shop", *({**each, "lastTransitionTime": HOSTILE} for each in conditions))
+    one["metadata"] |= {"name": HOSTILE, "namespace": HOSTILE, "labels": {"x": HOSTILE}}
+    one["spec"]["version"] = HOSTILE
     page = _overview(_listing(one))
     assert ["/static/page.js"] == [each.attributes["src"] for each in page.every("script")]
     assert {"/static/icon.svg"} == {each.attributes["src"] for each in page.every("img")}

@@ -1,0 +1,103 @@
+"""One cluster: its report, its pods by zone and node, and the times to which it can be restored."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from apis import tso
+from apis.backup_defaulting import with_backup_defaults
+from apis.backups import Backup
+from apis.decoding import decode
+from apis.problem import InvalidField
+from cli.tidb.clusters import find_cluster
+from cli.tidb.status.facts import Facts, attempt, read_facts
+from cli.tidb.status.report import Pod, Report
+from cli.tidb.status.reporting import report_of
+from controllers.backup.chains import bases, bounds, moment
+from kube.client import Client
+from kube.objects import Json
+from kube.resources import NODES
+from meta.locations import ZONE, location
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node with pods of the cluster. `name` is empty for pods that are on no node."""
+
+    name: str
+    pods: Sequence[Pod]
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A zone with pods of the cluster. `name` is empty if the zone is unknown."""
+
+    name: str
+    nodes: Sequence[Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The times to which the log of a Backup can restore the cluster, with the snapshots below it."""
+
+    log: str
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster."""
+
+    report: Report
+    zones: Sequence[Zone]
+    ranges: Sequence[Range]
+
+
+def read_cluster_view(client: Client, namespace: str, name: str) -> ClusterView:
+    """The cluster of a name such as `tc/basic`.
+
+    Raises Failure if it does not exist or cannot be decoded, ApiError, TransportError.
+    """
+    facts = read_facts(client, find_cluster(client, namespace, name))
+    nodes = attempt(facts.unread, "nodes", lambda: client.list_page(NODES, metadata_only=True).items) or []
+    zones = {each.metadata.name: location(each.metadata.labels, [ZONE]).get(ZONE, "") for each in nodes}
+    report = report_of(facts)
+    return ClusterView(report, list(_by_zone(report.pods, zones)), list(ranges_of(facts)))
+
+
+def _by_zone(pods: Iterable[Pod], zones: Mapping[str, str]) -> Iterator[Zone]:
+    """The pods by zone and node; those on no node, or in no known zone, come last."""
+
+    def place(pod: Pod) -> tuple[bool, bool, str, str]:
+        zone = zones.get(pod.node, "")
+        return not pod.node, not zone, zone, pod.node
+
+    for (*_, zone), of_zone in groupby(sorted(pods, key=place), lambda pod: place(pod)[:3]):
+        yield Zone(zone, [Node(node, list(there)) for node, there in groupby(of_zone, lambda pod: pod.node)])
+
+
+def ranges_of(facts: Facts) -> Iterator[Range]:
+    """The times to which the logs of the cluster can restore it; none for a log without a snapshot."""
+    meta = facts.found.object.metadata
+    own = [each for each in _decoded(facts.backups) if _cluster_of(each) == (meta.namespace, meta.name)]
+    for log in own:
+        if log.spec.backup_mode == "log" and (found := bases(log, own)):
+            _, reached = bounds(log)
+            first = moment(found[0].status.commit_ts)
+            yield Range(log.metadata.name, tso.time_of(first), tso.time_of(reached))
+
+
+def _decoded(backups: Iterable[Json]) -> Iterator[Backup]:
+    """The Backups, without those whose spec the operator refuses, too."""
+    for each in backups:
+        try:
+            yield with_backup_defaults(decode(each, Backup))
+        except InvalidField:
+            continue
+
+
+def _cluster_of(backup: Backup) -> tuple[str, str]:
+    br = backup.spec.br
+    return (br.cluster_namespace, br.cluster) if br else ("", "")

@@ -1,0 +1,132 @@
+"""The pages about one cluster, and about reasons."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from apis import tso
+from cli.reasons.registry import REASONS
+from cli.tidb.ui.cluster import Range, ranges_of
+from cli.tidb.ui.templating import templates
+from kube.client import Client
+from kube.objects import Json
+from ports.transport import Transport
+from tests.apis.backups import by_br
+from tests.cli.tidb.objects import cluster, facts
+from tests.cli.tidb.test_hostile_texts import Hostile
+from tests.cli.tidb.typing_commands import ReadOnly, Refusing
+from tests.cli.tidb.ui.pages import Page, open_page
+from tests.cli.tidb.ui.test_overview import HOSTILE
+from tests.operator_world import OperatorWorld
+
+_BASIC = "/clusters/tc/default/basic"
+
+
+def _page(transport: Transport, path: str = _BASIC, status: int = 200) -> Page:
+    with open_page(Client(transport)) as browser:
+        return browser.page(path, status)
+
+
+def test_the_overview_links_a_cluster(running: OperatorWorld) -> None:
+    links = [each.attributes["href"] for each in _page(running.world.transport(), "/").every("a")]
+    assert _BASIC in links
+
+
+def test_shows_pods_by_zone_and_node_and_writes_nothing(running: OperatorWorld) -> None:
+    reader = ReadOnly(running.world.transport())
+    page = _page(reader)
+    (tikv,) = [each for each in page.every("li") if each.text.startswith("basic-tikv-0 ")]
+    assert "basic-tikv-0 Running, Ready store 1 Up, 30 leaders" == tikv.text
+    headings = [each.text for each in page.every("h1", "h2", "h3", "h4")]
+    assert headings[:3] == ["basic", "Components", "Pods"]
+    assert [f"Zone zone-{at}" for at in range(3)] == [each for each in headings if each.startswith("Zone")]
+    assert [f"node-{at}" for at in range(3)] == [each for each in headings if each.startswith("node")]
+    assert {"basic", "pods", "events", "backups", "backupschedules", "tidbmonitors", "nodes"} <= reader.read
+
+
+def test_names_what_the_user_may_not_read(running: OperatorWorld) -> None:
+    page = _page(Refusing(running.world.transport(), "nodes", "backups", "events"))
+    assert "Zone unknown" in page.text
+    assert ["events", "backups", "backupschedules", "nodes"] == [
+        each.text.partition(":")[0] for each in page.every("li") if each.text.endswith("you may not list them")
+    ]
+
+
+def test_a_reason_leads_to_its_explanation(running: OperatorWorld) -> None:
+    running.change(paused=True)
+    running.run_until(lambda: running.reason("basic") == "Paused")
+    try:
+        page = _page(running.world.transport())
+    finally:
+        running.change(paused=None)
+        running.run_until_ready()
+    assert "/reasons/Paused" in [each.attributes["href"] for each in page.every("a")]
+    explained = _page(running.world.transport(), "/reasons/Paused")
+    assert ["Paused"] == [each.text for each in explained.every("h1")]
+    assert REASONS["Paused"].means.replace("`", "").split()[0] in explained.text
+
+
+def test_every_reason_has_a_page_in_the_list() -> None:
+    made = templates()
+    linked = Page(made.get_template("reasons.html").render(topics={"All": REASONS})).every("a")
+    assert {f"/reasons/{name}" for name in REASONS} <= {each.attributes["href"] for each in linked}
+    for name, reason in REASONS.items():
+        page = Page(made.get_template("reason.html").render(name=name, reason=reason))
+        assert "`" not in page.text, name
+        assert all(each.text not in ("", name) for each in page.every("a")), name
+
+
+def test_what_does_not_exist_has_no_page(running: OperatorWorld) -> None:
+    transport = running.world.transport()
+    missing = _page(transport, "/clusters/tc/default/nowhere", 404)
+    assert "no TidbCluster nowhere in namespace default; there is basic" in missing.text
+    assert "a cluster is named NAME, or tc/NAME or dc/NAME" in _page(transport, "/clusters/x/default/basic", 404).text
+    assert "Not Found" in _page(transport, "/reasons/Nothing", 404).text
+
+
+def test_shows_hostile_texts_of_all_objects_as_text(running: OperatorWorld) -> None:
+    hostile = Hostile(running.world.transport(), HOSTILE)
+    page = _page(hostile)
+    assert hostile.texts
+    assert ["/static/page.js"] == [each.attributes["src"] for each in page.every("script")]
+    assert page.text.count("<script src=//evil.example></script>") > 5
+    assert page.text.isprintable()
+    assert not {each for element in page.elements for each in element.attributes if each.startswith("on")}
+    assert not [each for each in page.every("a") if "evil" in str(each.attributes["href"])]
+
+
+def _backup(name: str, mode: str, **status: object) -> Json:
+    meta = {"name": name, "namespace": "default", "uid": name}
+    return {"metadata": meta, "spec": by_br(backupMode=mode, br={"cluster": "shop"}), "status": status}
+
+
+def _snapshot(hour: int, **br: str) -> Json:
+    made = _backup(f"at-{hour}", "snapshot", commitTs=_ts(hour), conditions=[{"type": "Complete", "status": "True"}])
+    made["spec"]["br"] |= br
+    return made
+
+
+def _ts(hour: int) -> str:
+    return str(tso.of_time(_at(hour)))
+
+
+def _at(hour: int) -> datetime:
+    return datetime(2026, 1, 1, hour, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "expected"),
+    [
+        ([], []),
+        ([_snapshot(1)], []),
+        ([_snapshot(5), _snapshot(3), _snapshot(1)], [Range("log", _at(3), _at(9))]),
+        ([_snapshot(5, cluster="other")], []),
+        (
+            [_snapshot(5), {"metadata": {"name": "x", "namespace": "default"}, "spec": {"br": 1}}],
+            [Range("log", _at(5), _at(9))],
+        ),
+    ],
+)
+def test_a_log_restores_from_its_first_snapshot_on(snapshots: list[Json], expected: list[Range]) -> None:
+    log = _backup("log", "log", commitTs=_ts(0), logCheckpointTs=_ts(9), logSuccessTruncateUntil=_ts(2))
+    assert expected == list(ranges_of(facts(cluster(), backups=[log, *snapshots])))
