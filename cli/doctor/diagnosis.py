@@ -1,6 +1,6 @@
 """The table of all causes in order, and the findings from it. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from apis.components import DM_CLUSTER
 from cli.doctor.causes import (
@@ -25,23 +25,27 @@ from cli.doctor.finding import Cause, Finding, Severity, Sign
 
 OF_ANY_CLUSTER = (*definitions.CAUSES, *operator.OF_ANY_CLUSTER)
 
-OF_CLUSTER: tuple[Cause, ...] = (
-    *availability.CAUSES,
-    *operator.CAUSES,
-    *cluster.CAUSES,
-    *database.CAUSES,
-    *creation.CAUSES,
-    *scheduling.CAUSES,
-    *volumes.CAUSES,
-    *images.CAUSES,
-    *mounts.CAUSES,
-    *certificates.CAUSES,
-    *containers.CAUSES,
-    *nodes.CAUSES,
-    *deletion.CAUSES,
-    *backups.CAUSES,
-)
+_TOPICS_OF_CLUSTER: Mapping[str, tuple[Cause, ...]] = {
+    "Availability": availability.CAUSES,
+    "Management": operator.CAUSES,
+    "Cluster": cluster.CAUSES,
+    "Database": database.CAUSES,
+    "Creation of pods": creation.CAUSES,
+    "Scheduling": scheduling.CAUSES,
+    "Volumes": volumes.CAUSES,
+    "Images": images.CAUSES,
+    "Mounts": mounts.CAUSES,
+    "Certificates": certificates.CAUSES,
+    "Containers": containers.CAUSES,
+    "Nodes": nodes.CAUSES,
+    "Deletion": deletion.CAUSES,
+    "Backups": backups.CAUSES,
+}
 """A new cause is one more entry in its module's tuple."""
+
+TOPICS: Mapping[str, tuple[Cause, ...]] = {"Operator": OF_ANY_CLUSTER, **_TOPICS_OF_CLUSTER}
+
+OF_CLUSTER = tuple(cause for causes in _TOPICS_OF_CLUSTER.values() for cause in causes)
 
 _OF_DM_CLUSTER = tuple(cause for cause in OF_CLUSTER if cause not in backups.CAUSES)
 """The causes for a DMCluster, which has no Backups."""

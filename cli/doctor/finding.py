@@ -30,10 +30,9 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """An entry of the table: `means` and `way_out` are also for the documentation; `signs` is pure."""
+    """An entry of the table; `signs` is pure."""
 
     reason: str
-    means: str
     way_out: str
     signs: Callable[[Facts], Iterable[Sign]]
     severity: Severity = Severity.PROBLEM

@@ -1,10 +1,10 @@
-"""`python -m cli.doctor.table [--check]`: the table of causes in docs/troubleshooting.md."""
+"""`python -m cli.doctor.table [--check]`: the list of causes in docs/troubleshooting.md."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from cli.doctor.diagnosis import CAUSES
+from cli.doctor.diagnosis import TOPICS
 from cli.doctor.finding import Cause, Severity
 from cli.reasons.__main__ import target
 from cli.reasons.registry import REASONS
@@ -16,21 +16,15 @@ _END = "<!-- end of causes -->\n"
 
 
 def table() -> str:
-    """Links for the causes that docs/reasons/ explains, and the meanings of all others, in the order of the causes."""
-    rows = (f"- {_name(each)}: {each.means}\n" for each in CAUSES if not _is_reason(each))
-    links = ", ".join(f"[{each.reason}](reasons/{target(each.reason)})" for each in CAUSES if _is_reason(each))
-    return f"Problems that are also reasons: {links}.\n\n{''.join(rows)}"
+    """The names of the causes by topic, with links to docs/reasons/ where it explains one, and warnings in italics."""
+    return "".join(f"- {topic}: {', '.join(map(_name, causes))}.\n" for topic, causes in TOPICS.items())
 
 
 def _name(cause: Cause) -> str:
-    """The name of a cause, and its severity unless that is Problem."""
-    return f"`{cause.reason}`" if cause.severity is Severity.PROBLEM else f"`{cause.reason}` ({cause.severity})"
-
-
-def _is_reason(cause: Cause) -> bool:
-    """True if docs/reasons/ has the same explanation."""
     known = REASONS.get(cause.reason)
-    return known is not None and (known.means, known.you) == (cause.means, cause.way_out)
+    is_explained = known is not None and known.you == cause.way_out
+    name = f"[{cause.reason}](reasons/{target(cause.reason)})" if is_explained else f"`{cause.reason}`"
+    return f"*{name}*" if cause.severity is Severity.WARNING else name
 
 
 def renewed(page: str) -> str:

@@ -125,14 +125,13 @@ def _unobserved(facts: Facts) -> Iterator[Sign]:
 
 def _cause(reason: str) -> Cause:
     signs = _without_quorum if reason == _QUORUM_LOST else _of_operator(reason)
-    return Cause(reason, REASONS[reason].means, REASONS[reason].you, signs)
+    return Cause(reason, REASONS[reason].you, signs)
 
 
 CAUSES = (
     *map(_cause, dict.fromkeys(_outages())),
     Cause(
         "NotObserved",
-        "The operator cannot reach the members of a component; the status shows what it last saw of them.",
         "Do as the finding on the component, or on PD, asks. Else check NetworkPolicies between operator and pods.",
         _unobserved,
         Severity.WARNING,

@@ -64,35 +64,30 @@ def _paused(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "BackupFailed",
-        "A Backup of the cluster has failed.",
         "`kubectl describe backup`; correct what its message names, then recreate it (docs/backup.md).",
         lambda facts: _failed(facts, BACKUPS),
         Severity.WARNING,
     ),
     Cause(
         "RestoreFailed",
-        "A Restore into the cluster has failed.",
         "`kubectl describe restore`; correct what its message names, then recreate it (docs/backup.md).",
         lambda facts: _failed(facts, RESTORES),
         Severity.WARNING,
     ),
     Cause(
         "BackupWaiting",
-        "A Backup or Restore of the cluster waits, and a BackupSchedule may wait behind it.",
         "Look up the reason that its message begins with in docs/reasons/.",
         _waiting,
         Severity.WARNING,
     ),
     Cause(
         "SchedulePaused",
-        "A BackupSchedule of the cluster is paused.",
         "Set `spec.pause: false`.",
         _paused,
         Severity.WARNING,
     ),
     Cause(
         "BackupFieldsIgnored",
-        "A field of a Backup, Restore, BackupSchedule or CompactBackup of the cluster has no effect.",
         "Remove it, or write what the message says instead.",
         _ignored,
         Severity.WARNING,

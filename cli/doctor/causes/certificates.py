@@ -23,13 +23,11 @@ def _ending(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "BadCertificate",
-        "A Secret with a certificate is missing, expired, not trusted by the others, or for other names.",
         "Create or renew it: `tidb-operator certs`, cert-manager; see docs/tls.md.",
         _bad,
     ),
     Cause(
         "CertificateExpiresSoon",
-        "A certificate, or the authority that signed it, expires within 30 days.",
         "Renew it; servers reread it by themselves.",
         _ending,
         Severity.WARNING,

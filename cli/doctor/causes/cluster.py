@@ -100,53 +100,45 @@ def _ignored(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "InvalidSpec",
-        "The spec is invalid, so nothing of it is applied; the cluster stays as it was.",
         "Correct the field.",
         _invalid,
     ),
     Cause(
         "NeedsYou",
-        "The operator needs you to continue; VALUE is the reason, which docs/reasons/ explains.",
         "Read `kubectl describe tidbcluster` and the section on the reason.",
         _stopped,
     ),
     Cause(
         "OperatorRefused",
-        "The API server rejects a write of the operator: a right is missing, or a webhook or schema forbids it.",
         "Compare the operator's rights with manifests/operator/; the message names verb and resource.",
         _refused,
     ),
     Cause(
         "Slow",
-        "A wait has lasted more than half an hour; VALUE is its reason.",
         "Look the reason up in docs/reasons/: it says what the operator waits for, and what you can do.",
         _slow,
         Severity.WARNING,
     ),
     Cause(
         "Paused",
-        "The cluster is paused: nothing is changed, upgraded, scaled or replaced.",
         "`kubectl tidb resume CLUSTER`, or set `spec.paused: false`.",
         _paused,
         Severity.WARNING,
     ),
     Cause(
         "UnknownFields",
-        "Neither the operator nor this Kubernetes, unless it is newer, knows a field: it has no effect.",
         "Write the field that the message names, where it names it; a field that Kubernetes knows may stay.",
         _unknown,
         Severity.WARNING,
     ),
     Cause(
         "SettingsOverridden",
-        "A flag of the start script, or the operator, overrides what the configuration says: it has no effect.",
         "Remove the setting, or write what the message says instead.",
         _overridden,
         Severity.WARNING,
     ),
     Cause(
         "FieldsIgnored",
-        "A field has no effect, neither here nor with v1.6, or not without another one.",
         "Remove it, or write what the message says instead.",
         _ignored,
         Severity.WARNING,

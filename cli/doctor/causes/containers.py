@@ -104,50 +104,42 @@ def _evicted(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "OutOfMemory",
-        "The kernel killed a container that used more memory than its limit.",
         "Raise `limits.memory`; for TiKV, lower `storage.block-cache.capacity`.",
         _out_of_memory,
     ),
     Cause(
         "DataOfAnotherCluster",
-        "A server found data, or a PD, of another cluster: the volumes belong to an earlier one.",
         "Keep the volumes of the cluster that you want; see "
         "[PDBootstrapRefused](reasons/failover.md#pdbootstraprefused).",
         _logged("DataOfAnotherCluster"),
     ),
     Cause(
         "ProgramForAnotherArchitecture",
-        "The program in the image is for another architecture than the node's.",
         "Take an image for it, or let pods run on other nodes: `nodeSelector: {kubernetes.io/arch: amd64}`.",
         _logged("ProgramForAnotherArchitecture"),
     ),
     Cause(
         "DiskFull",
-        "A volume is full.",
         "Raise `requests.storage` (docs/operations.md), or delete what is not needed.",
         _logged("DiskFull"),
     ),
     Cause(
         "TooFewFiles",
-        "A container may open fewer files than its server needs.",
         "Raise the limit of the container runtime (`LimitNOFILE`), or lower `rocksdb.max-open-files`.",
         _logged("TooFewFiles"),
     ),
     Cause(
         "CrashLoop",
-        "A container ends again and again, for another cause; its last lines say which.",
         "`kubectl logs POD -c CONTAINER --previous`; correct `config`: pods that it broke get the new one.",
         _crashing,
     ),
     Cause(
         "ReadinessProbeFails",
-        "All containers of a pod run, and the pod is not Ready for five minutes.",
         "`kubectl logs` of the pod; check the port and the path of the probe.",
         _not_ready,
     ),
     Cause(
         "PodFailed",
-        "A pod has failed for good, such as one that was evicted from a node that ran out of memory or disk.",
         "Delete the pod: its StatefulSet recreates it. Look at the node that the message names.",
         _evicted,
     ),

@@ -20,28 +20,24 @@ _TEXTS = (
     Text(
         "QuotaExceeded",
         r"exceeded quota: ([^,\s]+).*",
-        "A ResourceQuota of the namespace allows no more pods, claims, CPU, memory or storage.",
         "Raise the quota, or ask for less: `kubectl describe resourcequota`.",
         lambda _, said, match: Sign(said.object, match[0], "ResourceQuota", match[1]),
     ),
     Text(
         "QuotaNeedsRequests",
         r"failed quota: ([^:\s]+): must specify.*",
-        "A ResourceQuota counts what pods request, and a pod requests nothing.",
         "Set requests and limits of the component.",
         lambda facts, said, match: Sign(said.object, match[0], field_of(facts, said.tree, "requests"), ""),
     ),
     Text(
         "LimitRangeRefuses",
         r"(?:maximum|minimum) \S+ usage per .*|max limit to request ratio.*",
-        "A LimitRange of the namespace does not allow the requests or limits of a component.",
         "Change them, or the LimitRange: `kubectl describe limitrange`.",
         lambda facts, said, match: Sign(said.object, match[0], field_of(facts, said.tree, "limits")),
     ),
     Text(
         "PriorityClassMissing",
         r"no PriorityClass with name (\S+) was found",
-        "There is no PriorityClass of that name.",
         "Create it, or correct `priorityClassName`.",
         lambda facts, said, match: Sign(
             said.object, match[0], field_of(facts, said.tree, "priorityClassName"), match[1]
@@ -50,28 +46,24 @@ _TEXTS = (
     Text(
         "PodSecurityRefuses",
         r"violates PodSecurity .*",
-        "The Pod Security Standard that the namespace enforces does not allow the pods.",
         "Set `podSecurityContext` as it asks, or enforce another level on the namespace (docs/security.md).",
         lambda facts, said, match: Sign(said.object, match[0], field_of(facts, said.tree, "podSecurityContext")),
     ),
     Text(
         "WebhookUnreachable",
         r'failed calling webhook "([^"]+)".*',
-        "An admission webhook with `failurePolicy: Fail` does not answer, so nothing can be created.",
         "Repair the server of the webhook, or delete its WebhookConfiguration.",
         lambda _, said, match: Sign(said.object, match[0], "webhook", match[1]),
     ),
     Text(
         "AdmissionRefused",
         r'(?:admission webhook "([^"]+)" denied|ValidatingAdmissionPolicy \'([^\']+)\').*',
-        "An admission webhook or policy refuses the pods.",
         "Do as its message asks, or exempt the namespace from it.",
         lambda _, said, match: Sign(said.object, match[0], "admission", match[1] or match[2] or ""),
     ),
     Text(
         "ServiceAccountMissing",
         r'error looking up service account.*serviceaccount "([^"]+)" not found',
-        "The ServiceAccount of a component does not exist.",
         "Create it, or correct `serviceAccount`.",
         lambda facts, said, match: Sign(said.object, match[0], field_of(facts, said.tree, "serviceAccount"), match[1]),
     ),
@@ -80,7 +72,6 @@ _TEXTS = (
 _OTHER = Text(
     "PodNotCreated",
     "",
-    "The API server refuses a pod or a claim, for another cause; the message is its.",
     "`kubectl describe statefulset` shows all that it says.",
 )
 

@@ -121,25 +121,21 @@ def _failed_over(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "DataPlaneUnreachable",
-        "PD's pods are Ready, and the operator cannot reach them.",
         "Allow the operator's namespace in the NetworkPolicies of the cluster; check DNS and proxy variables.",
         _unreachable,
     ),
     Cause(
         "StoreDown",
-        "PD has not heard of a store for a while.",
         "Look at its pod and node. It is replaced after the failover period, if failover is on.",
         _stores,
     ),
     Cause(
         "MemberUnhealthy",
-        "A member of PD or DM, or a TiDB server, has not answered for a while.",
         "`kubectl logs` of its pod. It is replaced after the failover period, if failover is on.",
         _sick_members,
     ),
     Cause(
         "FailoverLeft",
-        "Stores that were replaced are back, and their substitutes run as well.",
         "Set `recoverFailover: true`, and the substitutes are scaled in.",
         _failed_over,
         Severity.WARNING,

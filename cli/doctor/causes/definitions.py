@@ -55,13 +55,11 @@ def _missing(wanted: Json, there: Json, path: str) -> Iterator[str]:
 CAUSES = (
     Cause(
         "CRDMissing",
-        "The CustomResourceDefinition of TidbClusters is not installed.",
         "`kubectl create -f manifests/crds/`.",
         _without_definition,
     ),
     Cause(
         "CRDOlderThanOperator",
-        "The CustomResourceDefinition lacks fields that this version knows, and the API server drops them.",
         "`kubectl replace -f manifests/crds/`.",
         _older_definition,
         Severity.WARNING,

@@ -54,13 +54,11 @@ def _terminating(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "DeletionStuck",
-        "An object was deleted minutes ago, and a finalizer keeps it.",
         "Remove what it waits for. Remove a finalizer by hand only if its controller is gone for good.",
         _kept,
     ),
     Cause(
         "PodTerminating",
-        "A pod was deleted minutes ago and does not go: its node is gone, or a process does not end.",
         "If the machine is gone for good, delete its Node object. Else look at the kubelet of the node.",
         _terminating,
     ),

@@ -58,35 +58,30 @@ _TEXTS = (
     Text(
         "ImageForAnotherArchitecture",
         _OF_PLATFORM,
-        "The registry has the image, but not for the architecture of the node.",
         "Take an image for it, or let pods run on other nodes: `nodeSelector: {kubernetes.io/arch: amd64}`.",
         _sign("the image does not exist for the architecture of the node"),
     ),
     Text(
         "ImageForbidden",
         _DENIED,
-        "The registry does not let the node have the image, or the repository does not exist.",
         "Correct `baseImage`; for a private registry, name a Secret of it in `imagePullSecrets`.",
         _sign("the registry refuses the image: no such repository, or no right to it", of_repository=True),
     ),
     Text(
         "ImageNotFound",
         rf"^(?!.*(?:{_OF_PLATFORM}|{_DENIED})).*(?i:not found|manifest unknown)",
-        "The registry has no such image: a version that was never released, a typing error, a mirror that lacks it.",
         "Correct `version`, `baseImage`, or push the image; pods that it broke get the new one by themselves.",
         _sign("the registry does not have the image"),
     ),
     Text(
         "RegistryUnreachable",
         _NETWORK,
-        "A node does not reach the registry, or is asked to retry later.",
         "Check DNS, proxy, firewall and certificates of the node; use a mirror.",
         _sign("the node does not reach the registry"),
     ),
     Text(
         "InvalidImageName",
         r"InvalidImageName",
-        "An image name is invalid.",
         "Correct `version`, `baseImage` or `image`.",
         _sign("the name of the image cannot be read"),
     ),
@@ -95,7 +90,6 @@ _TEXTS = (
 _OTHER = Text(
     "ImageNotPulled",
     "",
-    "An image cannot be pulled, for another cause.",
     "`kubectl describe pod` shows what is said.",
     _sign("the image cannot be pulled"),
 )
@@ -114,7 +108,6 @@ def _pull_secrets(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "ImagePullSecretMissing",
-        "A Secret of `imagePullSecrets` does not exist, so a private registry refuses the image.",
         "`kubectl create secret docker-registry NAME …` in the namespace of the cluster.",
         _pull_secrets,
     ),

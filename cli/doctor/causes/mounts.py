@@ -29,28 +29,24 @@ _TEXTS = (
     Text(
         "SecretMissing",
         r'secret "([^"]+)" not found',
-        "A pod mounts a Secret that does not exist, often one with certificates (docs/tls.md).",
         "Create it: `tidb-operator certs` makes those with certificates; or correct the field that names it.",
         lambda _, said, match: Sign(said.object, "waits for a Secret that does not exist", "Secret", match[1]),
     ),
     Text(
         "ConfigMapMissing",
         r'configmap "([^"]+)" not found',
-        "A pod mounts a ConfigMap that does not exist.",
         "Create it, or correct `additionalVolumes`, `envFrom` or `env`.",
         lambda _, said, match: Sign(said.object, "waits for a ConfigMap that does not exist", "ConfigMap", match[1]),
     ),
     Text(
         "KeyMissing",
         r"couldn't find key (\S+) in (.*)|references non-existent (?:config|secret) key: (\S+)",
-        "A Secret or ConfigMap exists, but lacks a key that a pod needs.",
         "Add the key.",
         lambda _, said, match: Sign(said.object, match[0], "key", match[1] or match[3]),
     ),
     Text(
         "VolumeAttachedElsewhere",
         r"Multi-Attach error.*",
-        "The disk of a pod is still attached to the node on which the pod ran before.",
         "Wait for the detachment (minutes); if that node is gone for good, delete its Node object. "
         "Never force it while the node may write.",
         lambda _, said, match: Sign(said.object, match[0]),
@@ -60,7 +56,6 @@ _TEXTS = (
 _OTHER = Text(
     "NotMounted",
     r"object \S+ not registered|failed to sync (?:configmap|secret) cache",
-    "A volume of a pod cannot be mounted, or a container cannot be created, for another cause; the kubelet says which.",
     "`kubectl describe pod` shows the whole message; look at the log of the CSI driver on the node.",
 )
 

@@ -114,39 +114,33 @@ def _limits(tree: Json) -> str:
 CAUSES = (
     Cause(
         "NodeNotReady",
-        "A node with pods of the cluster does not answer, or says that it is not well.",
         "Bring it back. If it is gone for good, delete its Node object: then its pods get another one.",
         _not_ready,
     ),
     Cause(
         "NodeGone",
-        "Pods are bound to a node that no longer exists.",
         "Nothing: Kubernetes deletes them within a minute. Local volumes are lost with it.",
         _gone,
     ),
     Cause(
         "NodeUnderPressure",
-        "A node with pods of the cluster runs out of disk, memory or processes, and is about to evict pods.",
         "Free it: delete images and logs, move other pods away; set requests and limits.",
         _under_pressure,
     ),
     Cause(
         "DrainBlocked",
-        "A node is cordoned, and a PodDisruptionBudget lets none of its pods go.",
         "Get the other pods of the component Ready, or drain as docs/operations.md says.",
         _blocked_drains,
         Severity.WARNING,
     ),
     Cause(
         "OneNodeTakesTheMajority",
-        "One node runs half of PD, or more than a third of TiKV: losing it is losing the cluster.",
         "Set `topologySpreadConstraints`, or use our scheduler (docs/scheduling.md).",
         _crowded,
         Severity.WARNING,
     ),
     Cause(
         "QoSNotGuaranteed",
-        "Pods of the database are not Guaranteed: their requests do not equal their limits.",
         "Set `requests` and `limits` of CPU and memory to the same values, in sidecars, too.",
         _not_guaranteed,
         Severity.WARNING,

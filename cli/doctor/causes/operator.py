@@ -97,20 +97,17 @@ def _unseen(facts: Facts) -> Iterator[Sign]:
 OF_ANY_CLUSTER = (
     Cause(
         "OperatorNotRunning",
-        "No operator renews its Lease: none runs, none leads.",
         "Get its Deployment Ready; `kubectl logs` of its pod names what is missing: a right, the CRD.",
         _not_running,
     ),
     Cause(
         "OperatorPodNotReady",
-        "A pod of the operator does not run, while another one leads.",
         "`kubectl describe pod`; until then no replica takes over when the leader goes.",
         _sick,
         Severity.WARNING,
     ),
     Cause(
         "OperatorObserves",
-        "The operator runs with `-observe`: it computes what it would write, and writes nothing.",
         "Remove the flag when you want it to act (docs/migration.md).",
         _observing,
         Severity.WARNING,
@@ -121,25 +118,21 @@ OF_ANY_CLUSTER = (
 CAUSES = (
     Cause(
         "NotManaged",
-        "Operators run, but none manages this cluster: their namespaces or label selectors exclude it.",
         "Label the cluster as `-selector` asks, or run an operator for its namespace.",
         _elsewhere,
     ),
     Cause(
         "TwoOperators",
-        "Two operators manage the cluster, and undo each other's work.",
         "Stop all but one, or share the clusters out: `-selector`, `-cluster-scoped=false`.",
         _two,
     ),
     Cause(
         "ShardNotHeld",
-        "The operator's replicas divide the clusters into shards, and none of them holds the cluster's.",
         "Within 20 seconds another replica should; else get the operator's pods Ready, and look at their logs.",
         _without_holder,
     ),
     Cause(
         "NotNoticed",
-        "The operator that should manage the cluster has not written anything into its status.",
         "`kubectl logs` of the operator's leader: does it reach the API server, may it read TidbClusters?",
         _unseen,
     ),

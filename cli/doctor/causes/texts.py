@@ -31,17 +31,16 @@ class Text:
 
     reason: str
     pattern: str
-    means: str
     way_out: str
     sign: Callable[[Facts, Said, re.Match[str]], Sign] = lambda _, said, __: Sign(said.object, said.text)
 
 
 def causes(speech: Speech, texts: Sequence[Text], other: Text | None = None) -> tuple[Cause, ...]:
     """The causes of a kind of message; `other` covers messages without a known pattern."""
-    found = [Cause(text.reason, text.means, text.way_out, _signs(speech, text)) for text in texts]
+    found = [Cause(text.reason, text.way_out, _signs(speech, text)) for text in texts]
     if other is not None:
         known = "|".join(text.pattern for text in (*texts, other) if text.pattern)
-        found.append(Cause(other.reason, other.means, other.way_out, _others(speech, other, known)))
+        found.append(Cause(other.reason, other.way_out, _others(speech, other, known)))
     return tuple(found)
 
 

@@ -138,49 +138,41 @@ def _growing(facts: Facts) -> Iterator[Sign]:
 CAUSES = (
     Cause(
         "StorageClassMissing",
-        "The storage class that a component names does not exist.",
         "Create it, or correct `storageClassName`: claims that have no volume yet are then recreated.",
         _without_class,
     ),
     Cause(
         "NoDefaultStorageClass",
-        "A component names no storage class, and the Kubernetes cluster has no default.",
         'Set `storageClassName`, or mark a class: annotation `storageclass.kubernetes.io/is-default-class: "true"`.',
         _without_default,
     ),
     Cause(
         "ProvisioningFailed",
-        "The provisioner of a storage class says that it can't make a volume.",
         "Do as its message asks: quota of the cloud, parameters of the class, zones.",
         _refused,
     ),
     Cause(
         "ProvisionerSilent",
-        "The provisioner of a storage class does nothing: it is not installed, or does not run.",
         "Install the CSI driver, or look at the log of its controller.",
         _without_provisioner,
     ),
     Cause(
         "NoFreeVolume",
-        "A storage class makes no volumes by itself, and none of its volumes is free and large enough.",
         "Add volumes, ask for less, or free a Released one: remove `spec.claimRef` once its data is not needed.",
         _without_volumes,
     ),
     Cause(
         "ClaimLost",
-        "The PersistentVolume of a claim was deleted, and the data with it.",
         "Delete claim and pod if the other replicas have the data; else restore a backup.",
         _lost,
     ),
     Cause(
         "VolumeNodeGone",
-        "A local volume is on a node that is gone or silent, so its pod can run nowhere.",
         "Bring the node back. If it is gone for good, replace the volume: docs/operations.md.",
         _of_lost_nodes,
     ),
     Cause(
         "VolumeCannotGrow",
-        "A volume is to be larger, and its driver can't make it so.",
         "Do as the message of the driver asks.",
         _growing,
         Severity.WARNING,
