@@ -24,9 +24,9 @@ from kube.resources import Resource
 from member.components import workload_names
 from member.context import ClusterContext, Dependencies
 from member.lifecycle import own_changes
-from member.memory.cluster import ClusterMemory
+from member.memory import ClusterMemory
 from member.naming import member_name
-from member.observed.removed_components import running_without_spec, with_removed
+from member.observed.running_spec import running_without_spec, with_removed
 from member.observed.status import image_of
 from ports.effects import NotedClock
 

@@ -17,14 +17,13 @@ from member.apply.last_applied import (
     with_fixed_fields,
     with_running_template,
 )
-from member.apply.names_of_others import FOREIGN_OWNER
 from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
 from member.lifecycle.creation import other_owner
 from member.lifecycle.pod_removal import claims_of_templates
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import ON_DELETE, is_rolling
-from member.observed.pod import Pod
-from member.outcome import Done, Outcome, Refused, Waiting
+from member.observed.pods import Pod
+from member.outcome import FOREIGN_OWNER, Done, Outcome, Refused, Waiting
 
 _LOOK_AGAIN = 10.0
 """Seconds until the operator checks a pod again that is not Ready: it does not watch these pods."""

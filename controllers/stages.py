@@ -13,8 +13,7 @@ from controllers.executor import Executor
 from kube.actions import Decision
 from kube.apply import ForeignOwner, OwnerChanged, OwnerGone
 from kube.errors import ApiError, Conflict
-from member.apply.names_of_others import NOT_OURS, of_others
-from member.outcome import Failed, Outcome, Waiting
+from member.outcome import NOT_OURS, Failed, Outcome, Waiting, of_others
 from ports.fencing import LeaseExpired
 from ports.transport import RemoteError, TransportError
 

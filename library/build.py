@@ -33,7 +33,6 @@ PLACES: Mapping[str, str] = {
     "apis": "models",
     "sandbox": "testing",
     "member.outcome": "controllers.outcome",
-    "member.apply.names_of_others": "controllers.names_of_others",
     "tests.informers.fake_source": "testing.fake_source",
     "library.kit": "kit",
     "library.testing": "testing.__init__",

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names
 from kube.actions import Decision
+from member import discovery
 from member.context import OwnContext
-from member.discovery import component as discovery
 from member.dm.component import DM_MASTER, DM_WORKER
 from member.lifecycle import component_sync
 from member.lifecycle.workload import Workload

@@ -26,8 +26,7 @@ from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
 from kube.secret_reads import Reader, SecretReads
 from member.availability import Verdict
 from member.backups.pods import ManagerSettings
-from member.memory.certificate_book import CertificateBook
-from member.memory.cluster import ClusterMemory
+from member.memory import CertificateBook, ClusterMemory
 from member.naming import member_name
 from member.outcome import Outcome, Refused
 from ports.clock import Clock

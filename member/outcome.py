@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from kube.apply import ForeignOwner
+from kube.contests import DeletedEachTime
+from kube.taken_names import TakenNames
+
 DONE = "Done"
 """The condition reason if nothing is left to do."""
 
@@ -104,3 +108,17 @@ class Wait:
 
     what: str
     seconds: float | None = None
+
+
+FOREIGN_OWNER = "ForeignOwner"
+
+NOT_OURS = (ForeignOwner, DeletedEachTime)
+
+
+def of_others(error: ForeignOwner | DeletedEachTime) -> Waiting | Refused:
+    """The wait or refusal: for a taken name until that object changes, for a contested one until a pause is over."""
+    if isinstance(error, DeletedEachTime):
+        return Waiting(CONTESTED, str(error), error.look_again)
+    if error.is_former:
+        return Waiting(FOREIGN_OWNER, str(error), TakenNames.LOOK_AGAIN)
+    return Refused(FOREIGN_OWNER, str(error), TakenNames.LOOK_AGAIN)

@@ -17,7 +17,7 @@ from kube.events import WARNING
 from kube.objects import secret_data, stored_condition
 from member.components import workload_names
 from member.context import ClusterContext
-from member.memory.certificate_book import Finding
+from member.memory import Finding
 from member.naming import cluster_client_secret
 from member.objects.volumes import secret_mounts
 from member.outcome import Done, Outcome, Refused

@@ -15,10 +15,9 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member import labels
 from member.context import ClusterContext, ReconcileContext
 from member.naming import referenced_cluster
-from member.observed.belonging import is_own_pod
 from member.observed.claims import own_claims
+from member.observed.pods import is_own_pod, live_revisions
 from member.observed.referenced_cluster import without_pd
-from member.observed.revisions import live_revisions
 from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
 from meta import identity
 from meta.apart import each_apart

@@ -11,7 +11,7 @@ from kube.resources import PODS
 from member import labels
 from member.components import workload_names
 from member.context import ClusterContext
-from member.observed.revisions import is_mislabelled
+from member.observed.pods import is_mislabelled
 from meta.metadata import DesiredMetadata
 
 _UNSEEN, _LOOKED_FOR = "unseen pod", "pod looked for"

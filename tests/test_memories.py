@@ -14,8 +14,7 @@ controllers/cache_waits.py controllers/decisions.py controllers/memory.py contro
 controllers/status_pacing.py controllers/status_write_limiter.py controllers/unheeded.py controllers/wait_log.py
 dataplane/shared_answers.py dataplane/timeouts.py discovery/memory.py kube/admitted.py kube/contests.py
 kube/event_correlation.py kube/failure_log.py kube/pruned.py kube/taken_names.py kube/throttle.py kube/url_backoff.py
-member/lifecycle/refused_writes.py member/memory/certificate_book.py member/memory/cluster.py
-member/memory/decisions.py member/memory/pauses.py member/memory/timers.py member/polling.py ports/ageing.py
+member/lifecycle/refused_writes.py member/memory.py member/polling.py ports/ageing.py
 ports/pace.py workqueue/rate_limiters.py
 """
 """The modules that pace, remember or suppress."""

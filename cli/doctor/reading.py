@@ -31,7 +31,7 @@ from kube.resources import (
     Resource,
 )
 from member import labels
-from member.memory.certificate_book import Finding
+from member.memory import Finding
 from meta.certificate_needs import needs
 from meta.certificates import inspect
 from ports.transport import TransportError

@@ -15,9 +15,9 @@ from apis.validation import stricter, validate
 from cli.fields.effects import Place, differences
 from cli.fields.samples import pairs
 from kube.objects import Json
+from member import discovery
 from member.components import workload, workload_names
-from member.discovery import desired as discovery
-from member.fields.schema import fields
+from member.fields.declared import fields
 from member.naming import member_name
 from member.objects.config_map import choose_config_map, config_map
 from ports.structs import convert
@@ -76,7 +76,7 @@ def _defaulted(cluster: Json) -> TidbCluster:
 def desired_objects(tc: Cluster, discovery_image: str) -> Iterator[Json]:
     """The objects of a defaulted cluster, component by component. Raises InvalidField for an invalid spec."""
     if discovery.wanted(tc):
-        yield discovery.role(tc)
+        yield discovery.role_of(tc)
         yield discovery.service_account(tc)
         yield discovery.role_binding(tc)
         yield discovery.deployment(tc, discovery_image)

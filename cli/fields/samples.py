@@ -12,7 +12,7 @@ import msgspec
 
 from apis.components import component_types
 from kube.objects import Json
-from member.fields.schema import ITEM, last_fit
+from member.fields.declared import ITEM, last_fit
 
 NAMES: Json = {"name": "demo", "namespace": "ns", "uid": "uid-of-demo"}
 

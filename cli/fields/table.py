@@ -9,8 +9,18 @@ from typing import NamedTuple
 from cli.fields.effects import Place
 from cli.fields.probe import effect, made_of
 from cli.fields.samples import pairs
-from member.fields.declared import AT_RUN_TIME, NO_EFFECT, REMOVE, TESTS, AtRunTime, NoEffect
-from member.fields.schema import ITEM, fields, fits, last_fit
+from member.fields.declared import (
+    AT_RUN_TIME,
+    ITEM,
+    NO_EFFECT,
+    REMOVE,
+    TESTS,
+    AtRunTime,
+    NoEffect,
+    fields,
+    fits,
+    last_fit,
+)
 from member.labels import COMPONENT
 
 _SAME_NAME = re.compile(r"([a-zA-Z ]+) `(\w+)`")

@@ -8,9 +8,9 @@ from apis.cluster import Cluster
 from kube.client import Client
 from kube.objects import Object
 from kube.resources import PODS
-from member.commands.annotations import commands_of
+from member.commands import commands_of
 from member.labels import INSTANCE, MANAGED_BY, NAME, TIDB_OPERATOR, base_labels
-from member.observed.pod import Pod
+from member.observed.pods import Pod
 
 
 @dataclass(frozen=True, slots=True)

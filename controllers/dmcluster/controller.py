@@ -25,7 +25,7 @@ from kube.resources import (
     STATEFUL_SETS,
 )
 from member.context import Dependencies
-from member.memory.certificate_book import CertificateBook
+from member.memory import CertificateBook
 
 _OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
 

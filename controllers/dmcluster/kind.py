@@ -12,10 +12,10 @@ from kube.objects import Json, Object
 from kube.resources import DM_CLUSTERS
 from member.components import workload_names
 from member.context import Dependencies, DMContext
-from member.dm.masters import MASTER
-from member.memory.cluster import ClusterMemory
+from member.dm.desired import MASTER
+from member.memory import ClusterMemory
 from member.objects.config_map import CONFIG_FILE
-from member.observed.belonging import controls
+from member.observed.pods import controls
 from member.observed.running_spec import left_behind
 from member.observed.status import SUSPEND
 

@@ -13,7 +13,7 @@ from controllers.cluster_conditions import headline, ready, set_component_condit
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import ReconcileContext
 from member.outcome import NotDone
-from member.tidb import binlog
+from member.tidb import status
 from meta import certificates
 
 
@@ -27,5 +27,5 @@ def conditions(
     set_component_conditions(ctx, now)
     named = {*component_names(of=TIDB_CLUSTER), *commands}
     news = progressing({**commands, **ctx.outcomes}, "cluster", named)
-    more = {**certificates.condition(ctx), **binlog.condition(ctx), **unheeded.conditions(ctx)}
+    more = {**certificates.condition(ctx), **status.binlog_condition(ctx), **unheeded.conditions(ctx)}
     return {PROGRESSING: news, READY: with_progress(ready(ctx.tc, headline(ctx)), news), **more}

@@ -18,7 +18,7 @@ from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from member.observed import instances, restores
-from member.observed.belonging import is_pod_of
+from member.observed.pods import is_pod_of
 
 
 def of_clusters(enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:

@@ -10,7 +10,7 @@ from controllers.tidbcluster import conditions, stages
 from kube.objects import Object
 from kube.resources import TIDB_CLUSTERS
 from member.context import Dependencies, ReconcileContext
-from member.memory.cluster import ClusterMemory
+from member.memory import ClusterMemory
 from member.observed import restores
 from member.observed.running_spec import running
 

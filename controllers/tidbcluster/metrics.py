@@ -29,7 +29,7 @@ from controllers.other_operators import OtherOperators
 from controllers.outcomes import failed
 from kube.objects import Object
 from kube.reading import Lister
-from member.memory.certificate_book import CertificateBook
+from member.memory import CertificateBook
 from member.outcome import Outcome, Refused
 from ports.clock import Clock
 from ports.fencing import FenceOf, is_open

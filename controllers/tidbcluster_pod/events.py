@@ -15,9 +15,9 @@ from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 from kube.reading import Lister
-from member.commands.annotations import is_commanded
+from member.commands import is_commanded
 from member.labels import MANAGED_BY, TIDB_OPERATOR
-from member.observed.belonging import is_pod_of
+from member.observed.pods import is_pod_of
 
 
 class _TiKVStatus(msgspec.Struct, frozen=True, rename="camel"):

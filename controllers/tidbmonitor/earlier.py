@@ -15,9 +15,8 @@ from controllers.simple_kind import Reconcile
 from controllers.target_cluster import CERTIFICATE_KEYS
 from kube.objects import Object
 from kube.resources import CONFIG_MAPS, SECRETS
-from member.monitor.inputs import Target, asset
-from member.monitor.naming import assets_name, monitor_name
-from member.monitor.scrape import jobs_of_cluster, jobs_of_table
+from member.monitor.configuration import jobs_of_cluster, jobs_of_table
+from member.monitor.naming import Target, asset, assets_name, monitor_name
 from member.naming import client_secret_of
 
 _JOB, _EXPRESSION = "- job_name: ", "regex: "

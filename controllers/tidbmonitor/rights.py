@@ -19,8 +19,7 @@ from kube.errors import Forbidden
 from kube.objects import Json, Object
 from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, TIDB_MONITORS, Resource
 from member.labels import INSTANCE, MANAGED_BY, TIDB_OPERATOR
-from member.monitor.inputs import Target
-from member.monitor.naming import FINALIZER, cluster_role_name, monitor_name
+from member.monitor.naming import FINALIZER, Target, cluster_role_name, monitor_name
 from member.outcome import Done, Outcome, Refused, Waiting
 
 _LOOK_AGAIN = 30.0

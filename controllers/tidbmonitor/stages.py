@@ -31,8 +31,7 @@ from kube.resources import (
 from member.apply.last_applied import applied, stamped, template_change
 from member.monitor import grafana, objects
 from member.monitor.containers import PROMETHEUS_PORT
-from member.monitor.inputs import Inputs
-from member.monitor.naming import FINALIZER, base_labels, monitor_name, service_name
+from member.monitor.naming import FINALIZER, Inputs, base_labels, monitor_name, service_name
 from member.outcome import Done, NotDone, Outcome
 
 Monitor = Reconcile[TidbMonitor]

@@ -25,19 +25,20 @@ from controllers.tidbmonitor.earlier import Earlier, certificate_files
 from kube.objects import Object
 from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.monitor import configuration
-from member.monitor.inputs import (
+from member.monitor.naming import (
     First,
     Inputs,
     Key,
     Target,
     asset,
+    assets_name,
     first_dm_in_pods,
     first_dm_of,
     first_in_pods,
     first_of,
+    monitor_name,
     namespace_of_asset,
 )
-from member.monitor.naming import assets_name, monitor_name
 from member.naming import cluster_client_secret
 from member.outcome import Done, Outcome, Waiting
 

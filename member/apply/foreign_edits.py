@@ -22,7 +22,7 @@ from kube.objects import Json, digest
 from kube.semantic import covers, merge_patch, semantically_equal
 from member import labels
 from member.apply.last_applied import Record, read_record
-from member.apply.server_defaults import is_default
+from member.apply.record_shape import is_default
 from member.objects.stateful_set import is_rolling, lowest_restarted
 
 _NOT_COMPARED = frozenset(

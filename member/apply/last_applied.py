@@ -19,8 +19,7 @@ from kube.field_change import FieldChange, first_difference
 from kube.objects import Json
 from kube.semantic import covers, semantically_equal
 from member import labels
-from member.apply.record_shape import PodShape, RecordShape, shaped_as
-from member.apply.server_defaults import without_defaults
+from member.apply.record_shape import PodShape, RecordShape, shaped_as, without_defaults
 from member.objects.services import without_allocated
 from ports.structs import UNREADABLE
 

@@ -7,10 +7,9 @@ from kube.objects import Object
 from member import api_clients
 from member.availability import Verdict
 from member.context import DMContext
-from member.dm import failover, master_scaling, master_upgrade, masters, worker_failover, worker_scaling, workers
-from member.dm.masters import MASTER
+from member.dm import desired, failover, rolling, scaling
+from member.dm.desired import MASTER, WORKER
 from member.dm.status import observe_masters, observe_workers
-from member.dm.workers import WORKER
 from member.failover.outages import Member, silent_quorum
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.workload import Workload
@@ -67,25 +66,25 @@ DM_MASTER = Workload(
     name=MASTER,
     observe=observe_masters,
     outage=_outage_of_masters,
-    services=masters.services,
-    content=masters.content,
-    stateful_set=masters.stateful_set,
+    services=desired.master_services,
+    content=desired.master_content,
+    stateful_set=desired.master_stateful_set,
     serving=_masters_serving,
-    scaling=master_scaling.SCALING,
-    rolling=master_upgrade.ROLLING,
-    failover=failover.failover,
-    housekeeping=master_scaling.take_out_strays,
+    scaling=scaling.MASTER_SCALING,
+    rolling=rolling.ROLLING,
+    failover=failover.master_failover,
+    housekeeping=scaling.take_out_strays,
 )
 
 DM_WORKER = Workload(
     name=WORKER,
     observe=observe_workers,
-    services=workers.services,
-    content=workers.content,
-    stateful_set=workers.stateful_set,
+    services=desired.worker_services,
+    content=desired.worker_content,
+    stateful_set=desired.worker_stateful_set,
     serving=_workers_serving,
-    scaling=worker_scaling.SCALING,
-    rolling=Rolling(_workers_known, _unmet_condition, ignored_pods=worker_failover.ignored_pods),
-    failover=worker_failover.failover,
-    housekeeping=worker_scaling.take_out_offline,
+    scaling=scaling.WORKER_SCALING,
+    rolling=Rolling(_workers_known, _unmet_condition, ignored_pods=failover.ignored_workers),
+    failover=failover.worker_failover,
+    housekeeping=scaling.take_out_offline,
 )

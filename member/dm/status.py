@@ -13,14 +13,13 @@ from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
 from kube.objects import Object
 from member import api_clients
 from member.context import DMContext
-from member.dm import worker_failover
-from member.dm.failover import ignored_pods
-from member.dm.masters import MASTER
-from member.dm.workers import WORKER
+from member.dm import failover
+from member.dm.desired import MASTER, WORKER
+from member.dm.failover import ignored_masters
 from member.observed.claims import claims_of
-from member.observed.discovery import discovery_trouble
 from member.observed.pods import ready_pods
 from member.observed.status import observe_pods, transition_time
+from member.observed.troubles import discovery_trouble
 from member.outcome import Done, Failed, Outcome, Waiting
 from member.polling import next_poll
 from ports.transport import RequestTimeout
@@ -33,7 +32,7 @@ def observe_masters(ctx: DMContext) -> Outcome:
     """
     status = ctx.status.master
     status.synced = False
-    pods = observe_pods(ctx, MASTER, status, ignored_pods(ctx))
+    pods = observe_pods(ctx, MASTER, status, ignored_masters(ctx))
     if pods is None:
         return Done()
     if not ready_pods(pods) and desired_replicas(ctx.tc, MASTER):
@@ -45,7 +44,7 @@ def observe_workers(ctx: DMContext) -> Outcome:
     """Update `status.worker` from the masters' report; returns the outcomes of `observe_masters`."""
     status = ctx.status.worker
     status.synced = False
-    pods = observe_pods(ctx, WORKER, status, worker_failover.ignored_pods(ctx))
+    pods = observe_pods(ctx, WORKER, status, failover.ignored_workers(ctx))
     if pods is None:
         return Done()
     if not ctx.status.master.synced:

@@ -13,8 +13,7 @@ from apis.problem import Problem
 from apis.shared import Json, WorkloadSpec
 from apis.tidbcluster import TidbCluster
 from member.fields import backups, monitors
-from member.fields.declared import NO_EFFECT, REMOVE, NoEffect
-from member.fields.schema import ITEM, fields, fields_of, last_fit
+from member.fields.declared import ITEM, NO_EFFECT, REMOVE, NoEffect, fields, fields_of, last_fit
 from member.startscript import options
 
 

@@ -19,7 +19,7 @@ from apis.toml import Table
 from kube.objects import Json
 from member.components import workload
 from member.objects.config_map import STARTUP_SCRIPT, Content
-from member.tiflash.configuration import PROXY_TEMPLATE, SERVER_TEMPLATE
+from member.tiflash.desired import PROXY_TEMPLATE, SERVER_TEMPLATE
 
 _ASSIGNED = re.compile(r"([A-Z_]+)=(?!.*(?:\$\(|%|:-))(.+)")
 """Assignments, except those whose value depends on a command or on the pod's environment."""

@@ -31,7 +31,6 @@ from member.apply.last_applied import (
     with_fixed_fields,
     with_template_of,
 )
-from member.apply.names_of_others import NOT_OURS
 from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import apply_service, require_own
 from member.context import ClusterContext, Held
@@ -62,11 +61,10 @@ from member.objects.config_map import (
     in_use_config_map_name,
 )
 from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
-from member.observed.pod import Pod
-from member.observed.pods import pods_of
+from member.observed.pods import Pod, pods_of
 from member.observed.referenced_cluster import not_allowed, unverified_pd, without_pd
 from member.observed.status import SUSPEND, UPGRADE, image_of, set_phase
-from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
+from member.outcome import NOT_OURS, Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
 from member.polling import next_poll
 

@@ -36,11 +36,9 @@ from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_lab
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
-from member.observed.activity import Activity, cached_activity
-from member.observed.belonging import ADVANCED_STATEFUL_SETS, is_of_advanced
 from member.observed.claims import own_claims
-from member.observed.pod import Pod
-from member.observed.pods import pods_of
+from member.observed.nodes import Activity, cached_activity
+from member.observed.pods import ADVANCED_STATEFUL_SETS, Pod, is_of_advanced, pods_of
 from member.outcome import Refused, Waiting
 
 

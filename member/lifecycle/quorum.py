@@ -21,10 +21,9 @@ from member.context import ClusterContext
 from member.evidence import Evidence, spec_or_wait, unobservable
 from member.lifecycle.pod_removal import PodRemoval
 from member.naming import ordinal_of
-from member.observed.activity import Activity, cached_activity
 from member.observed.claims import PodWithVolumes
-from member.observed.pod import Pod
-from member.observed.pods import pods_of
+from member.observed.nodes import Activity, cached_activity
+from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Refused, Wait, Waiting
 from member.polling import next_poll
 from ports.transport import ConnectionRefused

@@ -22,9 +22,8 @@ from kube.errors import (
 )
 from kube.objects import Object, digest
 from kube.resources import STATEFUL_SETS
-from member.apply.names_of_others import NOT_OURS, of_others
 from member.context import ClusterContext
-from member.outcome import Done, Failed, NotDone, Outcome, first_retry, in_time_for
+from member.outcome import NOT_OURS, Done, Failed, NotDone, Outcome, first_retry, in_time_for, of_others
 
 T = TypeVar("T")
 

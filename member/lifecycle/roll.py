@@ -45,9 +45,7 @@ from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.claims import would_lose_volume
 from member.observed.nodes import kept_by_lost_nodes
-from member.observed.pod import Pod
-from member.observed.pods import pods_of
-from member.observed.revisions import is_mislabelled, live_revisions
+from member.observed.pods import Pod, is_mislabelled, live_revisions, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.observed.troubles import troubles_of
 from member.outcome import Failed, NotDone, Wait, Waiting, poll_interval

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from member.observed.activity import Activity
+from member.observed.nodes import Activity
 from member.outcome import Wait
 
 

@@ -20,10 +20,9 @@ from member.lifecycle.roll_steps import RollingPod
 from member.lifecycle.rolling import Rolling
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE
-from member.observed.activity import Activity, cached_activity
 from member.observed.claims import volume_being_deleted
-from member.observed.pod import Pod
-from member.observed.pods import pods_of
+from member.observed.nodes import Activity, cached_activity
+from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, image_of, phase_while_upgrading
 from member.outcome import NotDone, Waiting
 from member.polling import seconds_since

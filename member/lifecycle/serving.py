@@ -17,11 +17,9 @@ from member.labels import REQUEUED_AT
 from member.lifecycle.refused_writes import noted
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
-from member.observed.belonging import controls
 from member.observed.claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes
-from member.observed.pod import Pod
-from member.observed.pods import pods_of, ready_pods
+from member.observed.pods import Pod, controls, pods_of, ready_pods
 from member.observed.troubles import LOOK_AGAIN, troubles_of
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll

@@ -7,7 +7,7 @@ from member.evidence import Evidence, pods_live, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scaling import ScaleIn, ScaleOut, Scaling
 from member.naming import ordinal_of
-from member.observed.activity import Activity, cached_activity
+from member.observed.nodes import Activity, cached_activity
 from member.observed.pods import ready_pods
 from member.observed.referenced_cluster import unverified_pd
 from member.outcome import Waiting

@@ -9,8 +9,7 @@ from apis.monitor_parts import InitializerSpec, MonitorContainer, ThanosSpec
 from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
 from kube.objects import Json
 from member.monitor.configuration import EXTERNAL_RULES, OPERATOR_RULES, RULES
-from member.monitor.inputs import ASSETS, DM_INITIALIZER, TIDB_INITIALIZER, First, Inputs
-from member.monitor.naming import VOLUME
+from member.monitor.naming import ASSETS, DM_INITIALIZER, TIDB_INITIALIZER, VOLUME, First, Inputs
 from member.objects.pod import NAMESPACE, POD_NAME, container_port, env, env_from_field, without_unset
 from member.objects.volumes import mount
 from member.startscript.shell import expanding_words, quoted

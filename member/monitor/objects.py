@@ -1,8 +1,10 @@
-"""All desired objects of a monitor, by resource; other objects that it owns are deleted (other-resources.md 3.3)."""
+"""Services and Ingresses of a monitor (other-resources.md 3.4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from apis.monitor_parts import IngressSpec
 from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
+from apis.shared import ServiceSpec
 from kube.objects import Json
 from kube.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -17,18 +19,114 @@ from kube.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from member.monitor import grafana, pods, services
+from member.labels import COMPONENT, INSTANCE, NAME, USED_BY
+from member.monitor import containers, grafana, pods
 from member.monitor.configuration import prometheus_yml
-from member.monitor.inputs import Inputs
+from member.monitor.containers import PROMETHEUS_PORT, RELOADER_PORT
 from member.monitor.naming import (
     APP,
+    Inputs,
     assets_name,
     base_labels,
     cluster_role_name,
     monitor_name,
     object_meta,
     operator_config_name,
+    service_name,
 )
+from member.objects.pod import without_unset
+from member.objects.services import port
+
+_SELECTING = (NAME, INSTANCE, COMPONENT)
+
+
+def services(monitor: TidbMonitor, shard: int) -> Iterator[Json]:
+    """The Services of a shard."""
+    spec = monitor.spec
+    of_thanos = [port("thanos-grpc", containers.GRPC_PORT), port("thanos-http", containers.HTTP_PORT)]
+    ports = [
+        port(spec.prometheus.service.port_name or "http-prometheus", PROMETHEUS_PORT),
+        *(of_thanos if spec.thanos is not None else ()),
+    ]
+    yield _service(monitor, shard, "prometheus", spec.prometheus.service, ports=ports, used_by={USED_BY: "prometheus"})
+    ports = [port(spec.reloader.service.port_name or "tcp-reloader", RELOADER_PORT)]
+    yield _service(monitor, shard, "monitor-reloader", spec.reloader.service, ports=ports)
+    if spec.grafana is not None:
+        ports = [port(spec.grafana.service.port_name or "http-grafana", grafana.PORT)]
+        yield _service(monitor, shard, "grafana", spec.grafana.service, ports=ports, used_by={USED_BY: "grafana"})
+    yield _headless(monitor, shard)
+
+
+def _service(
+    monitor: TidbMonitor,
+    shard: int,
+    of: str,
+    chosen: ServiceSpec,
+    *,
+    ports: Sequence[Json],
+    used_by: Mapping[str, str] | None = None,
+) -> Json:
+    spec = without_unset(
+        {
+            "type": chosen.type or "ClusterIP",
+            "ports": list(ports),
+            "selector": _selector(monitor, shard),
+            "clusterIP": chosen.cluster_ip,
+            "loadBalancerIP": chosen.load_balancer_ip,
+            "loadBalancerSourceRanges": chosen.load_balancer_source_ranges,
+            "loadBalancerClass": chosen.load_balancer_class,
+            **_families(monitor),
+        }
+    )
+    labels = {**chosen.labels, **monitor.spec.labels, **base_labels(monitor), **(used_by or {})}
+    annotations = {**chosen.annotations, **monitor.spec.annotations}
+    return {"metadata": object_meta(monitor, service_name(monitor, of, shard), labels, annotations), "spec": spec}
+
+
+def _headless(monitor: TidbMonitor, shard: int) -> Json:
+    """The headless Service that the StatefulSet names, so that pods have DNS names; v1.6 creates none."""
+    return {
+        "metadata": object_meta(monitor, monitor_name(monitor, shard)),
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "None",
+            "ports": [port("http-prometheus", PROMETHEUS_PORT)],
+            "publishNotReadyAddresses": True,
+            "selector": _selector(monitor, shard),
+            **_families(monitor),
+        },
+    }
+
+
+def _families(monitor: TidbMonitor) -> Json:
+    return {"ipFamilyPolicy": "PreferDualStack"} if monitor.spec.prefer_ipv6 else {}
+
+
+def _selector(monitor: TidbMonitor, shard: int) -> Json:
+    labels = base_labels(monitor, shard)
+    return {key: labels[key] for key in _SELECTING}
+
+
+def ingresses(monitor: TidbMonitor) -> Iterator[Json]:
+    """The Ingresses in the spec; they point to the first shard."""
+    spec = monitor.spec
+    if spec.prometheus.ingress is not None:
+        yield _ingress(monitor, "prometheus", spec.prometheus.ingress, PROMETHEUS_PORT)
+    if spec.grafana is not None and spec.grafana.ingress is not None:
+        yield _ingress(monitor, "grafana", spec.grafana.ingress, grafana.PORT)
+
+
+def _ingress(monitor: TidbMonitor, of: str, chosen: IngressSpec, number: int) -> Json:
+    name = service_name(monitor, of)
+    backend = {"service": {"name": name, "port": {"number": number}}}
+    path = {"path": "/", "pathType": "ImplementationSpecific", "backend": backend}
+    spec: Json = {"rules": [{"host": host, "http": {"paths": [path]}} for host in chosen.hosts]}
+    if not chosen.hosts:
+        spec = {"defaultBackend": backend}
+    if chosen.tls:
+        spec["tls"] = chosen.tls
+    return {"metadata": object_meta(monitor, name, annotations=chosen.annotations), "spec": spec}
+
 
 Desired = tuple[Resource, Json]
 _RULES: list[Json] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
@@ -44,13 +142,13 @@ def rights(monitor: TidbMonitor) -> Iterator[Desired]:
 def reached_by(monitor: TidbMonitor) -> Iterator[Desired]:
     """The Services of all shards."""
     for shard in range(monitor.spec.shards or 1):
-        for each in services.services(monitor, shard):
+        for each in services(monitor, shard):
             yield SERVICES, each
 
 
 def entered_by(monitor: TidbMonitor) -> Iterator[Desired]:
     """The Ingresses."""
-    for each in services.ingresses(monitor):
+    for each in ingresses(monitor):
         yield INGRESSES, each
 
 

@@ -8,9 +8,9 @@ from kube.objects import Json
 from member.monitor.configuration import prometheus_yml
 from member.monitor.containers import config_reloader, init_containers, prometheus, reloader, thanos
 from member.monitor.grafana import grafana
-from member.monitor.inputs import Inputs
 from member.monitor.naming import (
     VOLUME,
+    Inputs,
     assets_name,
     base_labels,
     grafana_config_name,
@@ -18,8 +18,7 @@ from member.monitor.naming import (
     object_meta,
     operator_config_name,
 )
-from member.objects.pod import without_unset
-from member.objects.strategic_merge import with_additional_containers
+from member.objects.pod import with_additional_containers, without_unset
 from member.objects.volumes import TOKEN_MOUNT, claim_template, token_volume
 
 CONFIG_DIGEST = "tidb.pingcap.com/prometheus-config-digest"

@@ -13,8 +13,7 @@ from apis.accessor import container_resources
 from apis.shared import ComponentSpec, PodSettings, StorageVolume, TopologySpreadConstraint
 from kube.objects import Json
 from member import labels
-from member.objects.pod import container_port, without_unset
-from member.objects.strategic_merge import with_additional_containers
+from member.objects.pod import container_port, with_additional_containers, without_unset
 from member.objects.volumes import (
     TOKEN_MOUNT,
     claim_template,

@@ -17,7 +17,7 @@ from kube.reading import Lister
 from kube.resources import DEPLOYMENTS, PODS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
 from member import labels
 from member.context import Listers, ReconcileContext
-from member.observed.belonging import is_controlled_by, is_pod_of
+from member.observed.pods import is_controlled_by, is_pod_of
 from member.outcome import Refused, Waiting
 
 TAKEN = "InstanceTaken"

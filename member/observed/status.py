@@ -20,8 +20,8 @@ from member import labels
 from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import is_rolling
+from member.observed.claims import observe_volumes
 from member.observed.pods import pods_of, ready_pods, wanted_pods
-from member.observed.volumes import observe_volumes
 
 NORMAL: Final = "Normal"
 SCALE: Final = "Scale"

@@ -2,6 +2,10 @@
 
 Only events report a missing Secret of a volume, a quota or webhook that rejects a pod, or a missing storage class. The
 operator reads them live, for pods that have not started for a while.
+
+A pod may also run, and even be Ready, without serving: another client, or a command that was withdrawn too late, has
+removed its member or store from PD. Neither etcd nor PD accepts a removed member or store again, so the pod needs new
+volumes.
 """
 
 import re
@@ -11,20 +15,68 @@ from typing import TypeAlias
 
 import msgspec
 
+from apis import predicates
+from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
+from apis.ordinals import desired_ordinals
+from apis.pod_commands import REPLACE_VOLUME, replaces_volumes
+from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
 from kube.client import Client
 from kube.errors import ApiError
 from kube.objects import Object, whose
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member.context import ClusterContext
-from member.observed.belonging import is_own_pod
-from member.observed.claims import Claim, own_claims
+from member.labels import MEMBER_ID, STORE_ID, base_labels
+from member.naming import discovery_of, ordinal_of
+from member.observed.claims import Claim, claims_of, own_claims
 from member.observed.nodes import NodeState, node_state
-from member.observed.pod import Pod
-from member.observed.pods import pods_of
-from member.observed.removed_by_others import removal_by_others
+from member.observed.pods import Pod, is_own_pod, pods_of
+from member.ownership import own_member
 from ports.clock import Clock
 from ports.transport import TransportError
+
+
+def removal_by_others(ctx: ClusterContext, component: str, pod: Object) -> str:
+    """The message that another client has removed the pod's member or store, with the way out.
+
+    Empty if neither was removed, or if the operator itself removed it.
+    """
+    meta = pod.metadata
+    if not isinstance(ctx.tc, TidbCluster) or meta.deletion_timestamp or replaces_volumes(meta.annotations):
+        return ""
+    status, removed = predicates.status_of(ctx.tc, component), ""
+    # the operator itself removes an unwanted member from PD before its pod
+    is_wanted = ordinal_of(meta.name) in desired_ordinals(ctx.tc, component)
+    if status is None or not is_wanted or meta.name in status.failed_pods:
+        return ""
+    match status:
+        case PDStatus(synced=True):
+            removed = _member(ctx.tc, status, meta.name, _id(ctx, pod, MEMBER_ID))
+        case TiKVStatus(synced=True) | TiFlashStatus(synced=True):
+            removed = _store(status, meta.name, _id(ctx, pod, STORE_ID))
+    if not removed:
+        return ""
+    way_out = f"kubectl annotate pod {meta.name} {REPLACE_VOLUME}=true"
+    return f"{removed} was removed from PD, and the pod can come back only with new volumes: {way_out}"
+
+
+def _id(ctx: ClusterContext, pod: Object, label: str) -> str:
+    """The id by which PD knew the pod. A recreated pod lacks the label, but its claims keep it."""
+    metas = (each.metadata for each in (pod, *claims_of(ctx, pod)))
+    return next((meta.labels[label] for meta in metas if label in meta.labels), "")
+
+
+def _member(tc: TidbCluster, status: PDStatus, pod: str, member: str) -> str:
+    known = [*status.members.values(), *status.peer_members.values()]
+    if any(each.id == member for each in known) or own_member(tc, known, ordinal_of(pod)):
+        return ""
+    return f"member {member}" if member else ""
+
+
+def _store(status: TiKVStatus | TiFlashStatus, pod: str, store: str) -> str:
+    has_another = any(each.pod_name == pod for each in status.stores.values())
+    return f"store {store}" if store in status.tombstone_stores and not has_another else ""
+
 
 LOOK_AGAIN = 10.0
 """Seconds until the next check of a pod without a known cause: events trigger no reconcile of the cluster."""
@@ -203,3 +255,29 @@ def newest_complaint(events: Iterable[Event]) -> Event | None:
     """The newest warning that no pod status repeats; None if there is none."""
     told = [event for event in events if event.reason not in SAID_ELSEWHERE]
     return max(told, key=lambda event: event.time, default=None)
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    available_replicas: int = 0
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Deployment(msgspec.Struct, frozen=True):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+def discovery_trouble(ctx: ClusterContext) -> str:
+    """The cause that Kubernetes reports for Discovery not running; empty if it runs or is starting normally."""
+    found = ctx.listers.deployments.list(ctx.namespace, base_labels(ctx.tc, discovery_of(ctx.tc)))
+    status = next((each.decode_as(_Deployment).status for each in found), _Status())
+    if status.available_replicas:
+        return ""
+    refused = [each.message for each in status.conditions if each.type == "ReplicaFailure" and each.status == "True"]
+    pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, discovery_of(ctx.tc)))
+    return next(filter(None, [*refused, *(trouble_of_own(ctx, pod) for pod in pods)]), "")

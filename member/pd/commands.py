@@ -14,9 +14,11 @@ from dataplane.pd import LiveMember, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.actions import RemoveMember, TransferLeader
-from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command, seconds_left, withdraw
-from member.commands.restarting import (
+from member.commands import (
     REPLACING,
+    RETRY_BUSY,
+    RETRY_SOON,
+    Command,
     begin,
     cancel,
     is_cancelled,
@@ -24,7 +26,9 @@ from member.commands.restarting import (
     others_not_ready,
     restart,
     restart_without_volumes,
+    seconds_left,
     serves,
+    withdraw,
 )
 from member.context import ReconcileContext
 from member.evidence import member_gone
@@ -35,8 +39,7 @@ from member.observed.status import NORMAL
 from member.outcome import Done, Outcome, Refused, Wait, Waiting
 from member.pd.failover import ignored_pods
 from member.pd.rolling import ROLLING, is_of, successor
-from member.pd.scaling import voters
-from member.pd.voting import healths
+from member.pd.scaling import healths, voters
 
 TRANSFERRING = "TransferringPDLeader"
 _TRANSFER = 1.0

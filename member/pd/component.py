@@ -24,7 +24,7 @@ from member.observed.claims import claimed_ids
 from member.observed.referenced_cluster import observe_joined_pd
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import member_owner, own_member
-from member.pd import commands, desired, failover, rolling, scaling, stray_members
+from member.pd import commands, desired, failover, rolling, scaling
 from member.pd.status import observe
 from member.polling import next_poll
 
@@ -95,7 +95,7 @@ def _as_voter(ctx: ReconcileContext, member: PDMember) -> Member:
 
 async def _housekeeping(ctx: ReconcileContext) -> Outcome | None:
     await report_fixed_settings(ctx)
-    return await stray_members.remove(ctx)
+    return await scaling.remove_strays(ctx)
 
 
 _OUT = ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_member, volumes_unused=member_gone)

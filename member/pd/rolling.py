@@ -18,7 +18,7 @@ from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting
 from member.ownership import member_owner, not_understood, own_member, require_understood_members
 from member.pd.failover import ignored_pods
-from member.pd.voting import healths, may_vote
+from member.pd.scaling import healths, may_vote
 from member.polling import next_poll
 
 _WAY_OUT = f"{WAY_OUT} restarts all pods of PD without asking it"

@@ -1,21 +1,35 @@
 """The scale-in of PD: a member transfers leadership and is removed from the quorum (lifecycle.md 8.3).
 
-One member leaves at a time, while all others are healthy, so a quorum survives every removal (I8, I9).
+One member leaves at a time, while all others are healthy, so a quorum survives every removal (I8, I9). PD reports a
+member as healthy if its client port answers, which needs no quorum: a member that is cut off only from the other
+members looks healthy. So before the operator removes or restarts a member, it also asks each member itself: its etcd
+reports a leader, and reads with the quorum.
+
+Stray members count for the quorum although no pod serves as them, nor will without help (F29, R14). PD adds a member
+when a pod asks to join; the member has no name until it has started. Three kinds of pods leave such a member behind. A
+pod that was scaled in or given up during its start no longer exists. A pod whose start script kept running during its
+scale-in may even have started: its member has a name, but no data. A pod that ended before it had stored the permission
+to join asks again; PD then rejects every pod because of this pod's own unstarted member. Only the operator knows that
+they will never serve.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from apis import predicates
 from apis.ordinals import desired_ordinals, desired_replicas
 from dataplane.addresses import Stranger
-from dataplane.pd import Health, Membership
+from dataplane.errors import Unavailable
+from dataplane.pd import Health, LiveMember, Membership, PDClient
 from dataplane.pd import Member as PDMember
+from kube.objects import Object
 from member import api_clients
 from member.actions import RemoveMember, TransferLeader
 from member.context import ReconcileContext
-from member.evidence import Evidence, member_gone
-from member.failover.steps import named
+from member.evidence import Evidence, LivePods, majority_without, member_gone, pods_live
+from member.failover.steps import named, record_event
+from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.quorum import (
     Gone,
@@ -30,11 +44,42 @@ from member.lifecycle.quorum import (
     take_out,
 )
 from member.lifecycle.scaling import ScaleIn
-from member.naming import pod_name
-from member.outcome import Refused, Wait, Waiting
+from member.naming import ordinal_of, pod_name
+from member.observed.pods import Pod
+from member.outcome import Outcome, Refused, Wait, Waiting
 from member.ownership import member_owner, require_understood_members
-from member.pd.voting import healths
 from member.polling import next_poll
+from ports.transport import ConnectionRefused
+
+
+def healths(ctx: ReconcileContext, pd: PDClient, expected: int) -> tuple[Health, ...]:
+    """All members. Healthy means that PD reports it, and that the cluster's own members also confirm that they vote.
+
+    `expected` is the number of members, which determines PD's timeout. Raises DataPlaneError.
+    """
+    return tuple(replace(each, healthy=each.healthy and _votes(ctx, each)) for each in pd.health(members=expected))
+
+
+def may_vote(ctx: ReconcileContext, member: Health) -> bool:
+    """True if a member may vote: unless it says that it does not, or nothing listens at its address.
+
+    An unreachable member may still vote. A member without a name has never started. Raises ApiError.
+    """
+    if not member.client_urls:
+        return bool(member.name)
+    try:
+        return api_clients.pd_member(ctx, member.client_urls[0]).votes()
+    except Unavailable as error:
+        return not isinstance(error.cause, ConnectionRefused)
+
+
+def _votes(ctx: ReconcileContext, member: Health) -> bool:
+    if not member.client_urls or isinstance(member_owner(ctx.tc, member), Stranger):
+        return True
+    try:
+        return api_clients.pd_member(ctx, member.client_urls[0]).votes()
+    except Unavailable:
+        return False
 
 
 async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
@@ -136,3 +181,71 @@ async def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
 
 
 SCALE_IN = ScaleIn(limit=lambda _: 1, drain=_drain, cancel=_cancel)
+
+
+_JOINING = "pd-joining"
+"""The failure timer for members that have not started."""
+
+_START_TIMEOUT = 60.0
+"""Seconds that a member may take to start while its pod restarts repeatedly."""
+
+
+async def remove_strays(ctx: ReconcileContext) -> Outcome | None:
+    """Remove one stray member from PD; None if there is none, or if it may still start.
+
+    Raises ApiError, TransportError, DataPlaneError.
+    """
+    live = ctx.stateful_set("pd")
+    known = {member_owner(ctx.tc, member) for member in ctx.status.pd.members.values()}
+    if live is None or not (ctx.unstarted_pd_members or _unasked(ctx, live, known)):
+        ctx.memory.failure_timers.reset(_JOINING)
+        return None
+    pd = api_clients.pd(ctx)
+    # read members before pods: a pod that is created in between may also join in between
+    members = pd.members().members
+    require_understood_members(ctx.tc, members)
+    pods = pods_live(ctx, "pd")
+    own = {ordinal: member for member in members if (ordinal := ordinal_of_member(ctx, member)) is not None}
+    unstarted = {ordinal: member for ordinal, member in own.items() if not member.name}
+    there = {ordinal_of(pod.metadata.name) for pod in pods.pods}
+    for ordinal in sorted(_unasked(ctx, live, own.keys() - there), reverse=True):
+        removal = pod_removal.live(ctx, "pd", live.decode(), ordinal)
+        # a member with a name and no scale-in: its pod is recreated, and they leave together
+        if ordinal in unstarted or removal.begun:
+            return await _as_in_a_scale_in(removal)
+    seen = ctx.memory.failure_timers.update(_JOINING, {str(member.id) for member in unstarted.values()}, ctx.deps.clock)
+    stuck = {pod.metadata.name for pod in pods.pods if pod.decode_as(Pod).is_crash_looping}
+    for ordinal, member in sorted(unstarted.items()):
+        pod = pod_name(ctx.tc, "pd", ordinal)
+        if pod in stuck and seen[str(member.id)].lasted >= _START_TIMEOUT:
+            return await _remove_member(ctx, member, members, pod, pods)
+    return None
+
+
+def _unasked(ctx: ReconcileContext, live: Object, owners: Iterable[int | Stranger]) -> set[int]:
+    """The ordinals that neither spec and failover nor the StatefulSet require."""
+    extra = {owner for owner in owners if not isinstance(owner, Stranger)}.difference(desired_ordinals(ctx.tc, "pd"))
+    return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}
+
+
+async def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:
+    left = await SCALE_IN.drain(removal)
+    if not isinstance(left, Evidence):
+        return left
+    what = f"the member of pod {removal.name}, which does not exist any more, was removed from PD"
+    return Waiting("ScalingIn", what, next_poll(removal.ctx, "pd"))
+
+
+async def _remove_member(
+    ctx: ReconcileContext, member: LiveMember, members: Sequence[LiveMember], pod: str, pods: LivePods
+) -> Outcome:
+    """Remove an unstarted member, so that its pod can ask to join again as if it had never been added."""
+    pd, soon = api_clients.pd(ctx), next_poll(ctx, "pd")
+    expendable = majority_without(pd, member, members)
+    if expendable is None:
+        what = f"waiting for a majority of PD members to be healthy before removing member {member.id} of pod {pod}"
+        return Waiting("PDJoinFailed", f"{what}, which never started", soon)
+    await RemoveMember(pd, member, pods & expendable)
+    what = f"member {member.id} of pod {pod} was removed from PD because it never started"
+    await record_event(ctx, "PDMemberDeleted", what)
+    return Waiting("PDJoinFailed", f"{what}; waiting for the pod to join again", soon)

@@ -19,10 +19,10 @@ from member import api_clients
 from member.context import ReconcileContext
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids, claims_of, labelled_ids
-from member.observed.discovery import discovery_trouble
 from member.observed.pods import ready_pods
 from member.observed.referenced_cluster import joined_cluster
 from member.observed.status import observe_pods, transition_time
+from member.observed.troubles import discovery_trouble
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.ownership import member_owner, require_understood_members
 from member.pd.failover import ignored_pods

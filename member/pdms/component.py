@@ -19,7 +19,7 @@ from member.lifecycle.workload import Workload
 from member.naming import address_book, ordinal_of
 from member.outcome import NotDone, Waiting
 from member.pdms import desired, scaling
-from member.pdms.primary import hand_over
+from member.pdms.scaling import hand_over
 from member.pdms.status import observe
 from member.polling import next_poll
 

@@ -14,7 +14,7 @@ from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import end_user, of_pd, peer, port
 from member.startscript import pdms_script
-from member.startscript.recorded_options import pdms_options
+from member.startscript.servers import pdms_options
 
 _TLS = "pd-tls"
 _CLIENT_TLS = "cluster-client-tls"

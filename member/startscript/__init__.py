@@ -6,8 +6,15 @@ word splitting. A PD without data never starts without an answer of Discovery. A
 spec changes.
 """
 
-from member.startscript.pd import pd_script, pdms_script
-from member.startscript.servers import pump_script, tidb_script, tiflash_init_script, tiflash_script, tikv_script
+from member.startscript.servers import (
+    pd_script,
+    pdms_script,
+    pump_script,
+    tidb_script,
+    tiflash_init_script,
+    tiflash_script,
+    tikv_script,
+)
 
 __all__ = [
     "pd_script",

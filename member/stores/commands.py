@@ -8,9 +8,11 @@ from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.actions import RemoveStore
-from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, Command
-from member.commands.restarting import (
+from member.commands import (
     REPLACING,
+    RETRY_BUSY,
+    RETRY_DRAINING,
+    Command,
     begin,
     cancel,
     component_busy,

@@ -4,8 +4,10 @@ from apis import predicates
 from apis.components import component_type
 from apis.pod_commands import NONE
 from kube.objects import Object
-from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
-from member.commands.restarting import (
+from member.commands import (
+    RETRY_BUSY,
+    RETRY_SOON,
+    Command,
     cancel,
     component_busy,
     is_cancelled,

@@ -24,7 +24,7 @@ from member.observed.pods import pods_of, wanted_pods
 from member.observed.status import image_of
 from member.outcome import NotDone, Waiting
 from member.polling import next_poll
-from member.tidb import binlog
+from member.tidb import status as tidb_status
 from member.tidb.failover import ignored_pods
 
 _ANNOTATIONS = (
@@ -156,7 +156,7 @@ async def _spare(ctx: ReconcileContext, name: str) -> Spared | NotDone:
 
 ROLLING = Rolling(
     unmet_condition=_unmet_condition,
-    refused_upgrade=binlog.refused_upgrade,
+    refused_upgrade=tidb_status.refused_upgrade,
     prepare=begin,
     spare=_spare,
     ignored_pods=ignored_pods,

@@ -19,7 +19,7 @@ from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import peer, port
 from member.objects.volumes import capacity
 from member.startscript import tikv_script
-from member.startscript.recorded_options import tikv_options
+from member.startscript.servers import tikv_options
 
 GC_RATIO, GC_OFF = "gc.ratio-threshold", -1.0
 """The setting that makes TiKV keep what a restore to a point in time needs (backup.md 4.4)."""

@@ -29,11 +29,10 @@ from member.context import ReconcileContext
 from member.evidence import Spared, spared
 from member.lifecycle.roll_view import is_available
 from member.lifecycle.rolling import Rolling, Silence, tell_restart
-from member.memory.timers import Stopwatch
+from member.memory import Stopwatch
 from member.naming import ordinal_of
 from member.observed.claims import claims_of
-from member.observed.pod import Pod
-from member.observed.pods import pods_of
+from member.observed.pods import Pod, pods_of
 from member.outcome import NotDone, Waiting, poll_interval
 from member.polling import poll_on_progress
 from member.stores import evictions

@@ -12,7 +12,7 @@ from member.naming import tidb_server_secret
 from member.observed.pods import started_pods
 from member.observed.status import ask_all, observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
-from member.tiproxy.certificates import serves_api_with_tidbs_certificate
+from member.tiproxy.desired import serves_api_with_tidbs_certificate
 
 
 def observe(ctx: ReconcileContext) -> Outcome:

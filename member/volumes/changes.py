@@ -24,13 +24,12 @@ from member.context import ClusterContext
 from member.lifecycle.creation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
 from member.objects.volumes import has_storage, has_storage_claims
-from member.observed.claims import Claim
+from member.observed.claims import Claim, desired_templates, desired_volumes
 from member.observed.troubles import trouble_of_growth
-from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Wait, Waiting, in_time_for
 from member.polling import poll_since
+from member.volumes import replacement
 from member.volumes import replacement as volume_replacement
-from member.volumes import unprovided
 from member.volumes.growth import (
     Ask,
     Begin,
@@ -130,7 +129,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
         return await _recreate(ctx, spec.name, live, body)
     await annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
     all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
-    remaking = None if all_seen else await unprovided.remake(ctx, spec, body)
+    remaking = None if all_seen else await replacement.remake(ctx, spec, body)
     if remaking or stale:
         return remaking or await volume_replacement.replace(ctx, spec, body, stale)
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)

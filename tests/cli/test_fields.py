@@ -15,8 +15,7 @@ from cli.fields.effects import Place, differences
 from cli.fields.probe import BadSample, effect, made_of
 from cli.fields.samples import Pair, pairs
 from kube.objects import Json
-from member.fields.declared import AT_RUN_TIME, NO_EFFECT, TESTS
-from member.fields.schema import fields, fits
+from member.fields.declared import AT_RUN_TIME, NO_EFFECT, TESTS, fields, fits
 from simulate.engine.trees import merged
 
 TREE = Path(__file__).parents[1]

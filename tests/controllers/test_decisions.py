@@ -15,8 +15,7 @@ from kube.objects import Object
 from kube.reading import Lister, Readings
 from kube.resources import PODS
 from member.context import Held, ReconcileContext
-from member.memory.cluster import ClusterMemory
-from member.memory.decisions import LONGEST
+from member.memory import LONGEST, ClusterMemory
 from member.outcome import Done, Outcome, Waiting
 from ports import effects
 from ports.clock import FakeClock

@@ -23,7 +23,7 @@ from dataplane.pd import PDClient
 from kube.objects import Json
 from kube.resources import PODS
 from member.context import DMContext, Listers, ReconcileContext
-from member.dm import master_upgrade
+from member.dm import rolling as dm_rolling
 from member.evidence import (
     Evidence,
     majority_without,
@@ -137,7 +137,7 @@ def test_masters_without_a_leader_or_a_quorum_prove_nothing(
     "ask",
     [
         lambda ctx: master_gone(ctx, MASTERS[2]),
-        lambda ctx: concluded(ctx, master_upgrade.ROLLING.spare(ctx, MASTERS[2])),
+        lambda ctx: concluded(ctx, dm_rolling.ROLLING.spare(ctx, MASTERS[2])),
     ],
     ids=["gone", "spared"],
 )

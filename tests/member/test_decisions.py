@@ -5,7 +5,7 @@ import pytest
 from dataplane.errors import DataPlaneError
 from kube.objects import Object
 from kube.resources import SERVICES
-from member.memory.decisions import LONGEST, KeptAnswer, Settled
+from member.memory import LONGEST, KeptAnswer, Settled
 from ports.clock import FakeClock
 
 _RAW = b'{"metadata":{"name":"demo-pd","namespace":"ns"}}'

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from apis.tidbcluster import TidbCluster
-from member.discovery import desired as discovery
+from member import discovery
 from tests.member.clusters import TLS, cluster, container_of, names, pod_of, values
 
 
@@ -75,7 +75,9 @@ def test_probes_only_when_wished_and_only_with_given_times() -> None:
 @pytest.mark.rule("objects-10.1")
 def test_rights() -> None:
     tc = cluster(tlsCluster=TLS)
-    may_read = [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in discovery.role(tc)["rules"]]
+    may_read = [
+        (rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in discovery.role_of(tc)["rules"]
+    ]
     assert [
         (["tidbclusters"], ["demo"], ["get"]),
         (["persistentvolumeclaims"], None, ["list"]),

@@ -10,8 +10,8 @@ from apis.dmcluster import DMCluster
 from apis.ordinals import desired_replicas
 from cli.fields.probe import desired_objects
 from kube.objects import Json
-from member.dm import masters, workers
-from member.dm.shared import master_script, worker_script
+from member.dm import desired
+from member.dm.desired import master_script, worker_script
 from tests.member.recordings import Recording, differences
 
 PARTITION = "/spec/updateStrategy/rollingUpdate/partition: ours 3, not recorded"
@@ -52,12 +52,15 @@ def test_discovery_may_read_its_cluster_the_labels_of_claims_pods_and_one_secret
     ] == [(rule["resources"][0], rule.get("resourceNames"), rule["verbs"]) for rule in role["rules"]]
 
 
-@pytest.mark.parametrize(("name", "build"), [("dm-master", masters), ("dm-worker", workers)])
+@pytest.mark.parametrize("name", ["dm-master", "dm-worker"])
 @pytest.mark.rule("other-resources-6.9")
-def test_with_tls_each_has_its_certificate_and_the_certificates_of_sources(name: str, build: object) -> None:
+def test_with_tls_each_has_its_certificate_and_the_certificates_of_sources(name: str) -> None:
     dc = dm(tlsCluster={"enabled": True}, tlsClientSecretNames=["orders-db"])
-    module = masters if build is masters else workers
-    pod = module.stateful_set(dc, "cm")["spec"]["template"]["spec"]
+    stateful_set, content = {
+        "dm-master": (desired.master_stateful_set, desired.master_content),
+        "dm-worker": (desired.worker_stateful_set, desired.worker_content),
+    }[name]
+    pod = stateful_set(dc, "cm")["spec"]["template"]["spec"]
     secrets = {each["name"]: each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
     assert {f"{name}-tls": f"sync-{name}-cluster-secret", "orders-db": "orders-db"} == secrets
     mounts = {each["name"]: each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
@@ -68,14 +71,14 @@ def test_with_tls_each_has_its_certificate_and_the_certificates_of_sources(name:
         "ssl-cert": f"{directory}/tls.crt",
         "ssl-key": f"{directory}/tls.key",
     }
-    assert expected == toml.loads(module.content(dc).data["config-file"])
+    assert expected == toml.loads(content(dc).data["config-file"])
 
 
 @pytest.mark.rule("other-resources-6.1")
 def test_a_size_that_is_not_given_is_10Gi() -> None:
     dc = dm(master={"replicas": 1}, worker={"replicas": 1})
-    for module in (masters, workers):
-        (claim,) = module.stateful_set(dc, "cm")["spec"]["volumeClaimTemplates"]
+    for stateful_set in (desired.master_stateful_set, desired.worker_stateful_set):
+        (claim,) = stateful_set(dc, "cm")["spec"]["volumeClaimTemplates"]
         assert {"requests": {"storage": "10Gi"}} == claim["spec"]["resources"]
 
 

@@ -14,9 +14,8 @@ from cli.fields.samples import SETTINGS, Pair, pairs
 from kube.objects import Json, condition_of
 from kube.resources import STATEFUL_SETS
 from member.fields import ignored as module
-from member.fields.declared import AT_RUN_TIME, NO_EFFECT
+from member.fields.declared import AT_RUN_TIME, NO_EFFECT, fields, fits, last_fit
 from member.fields.ignored import NEEDS, ignored
-from member.fields.schema import fields, fits, last_fit
 from member.fields.settings import overridden
 from ports.clock import FakeClock
 from tests.apis.clusters import minimal

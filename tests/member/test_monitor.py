@@ -10,7 +10,7 @@ from apis.monitors import OPERATOR_NAMESPACE
 from apis.shared import Json
 from member.fields.ignored import ignored_by
 from member.monitor.configuration import configuration, prometheus_yml
-from member.monitor.inputs import Inputs, Target
+from member.monitor.naming import Inputs, Target
 from member.monitor.objects import everything
 from tests.apis.test_monitor_validation import CONTAINERS, monitor, prometheus, write
 

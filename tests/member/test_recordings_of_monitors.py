@@ -15,7 +15,7 @@ from apis.monitors import TidbMonitor, with_monitor_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import validate_monitor
 from kube.objects import Json
-from member.monitor.inputs import Inputs, Target, asset, first_dm_of, first_of
+from member.monitor.naming import Inputs, Target, asset, first_dm_of, first_of
 from member.monitor.objects import everything
 from member.naming import cluster_client_secret
 from tests.member.recordings import GOLDEN, differences

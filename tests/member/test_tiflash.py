@@ -11,7 +11,7 @@ from kube.objects import Json
 from member.naming import member_name
 from member.objects.config_map import choose_config_map, config_map
 from member.tiflash import desired as tiflash
-from member.tiflash.configuration import proxy_tables, server_tables
+from member.tiflash.desired import proxy_tables, server_tables
 from tests.member.clusters import TLS, cluster, container_of, names, pod_of, values
 from tests.member.recordings import Recording, differences, identity
 

@@ -1,4 +1,4 @@
-from member.memory.timers import Stopwatches
+from member.memory import Stopwatches
 from ports.clock import FakeClock
 
 

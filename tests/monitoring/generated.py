@@ -9,7 +9,7 @@ import yaml
 
 from kube.objects import Json
 from member.monitor.configuration import OPERATOR_RULES
-from member.monitor.inputs import ASSETS
+from member.monitor.naming import ASSETS
 
 
 def rendered(stateful_set: Json, config_maps: dict[str, Json], directory: Path, pod: str, namespace: str) -> Json:

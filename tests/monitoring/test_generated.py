@@ -9,7 +9,7 @@ import pytest
 from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
 from controllers.tidbmonitor import provisions
 from kube.objects import Json
-from member.monitor.inputs import Inputs, Target
+from member.monitor.naming import Inputs, Target
 from member.monitor.objects import everything
 from tests.apis.test_monitor_validation import CONTAINERS, monitor, prometheus
 from tests.certificates import Authority

@@ -15,7 +15,7 @@ from apis.crd import KINDS as DEFINED
 from apis.crd import definition
 from kube.objects import Json
 from kube.resources import Resource
-from member.fields.schema import ITEM, leaves
+from member.fields.declared import ITEM, leaves
 from simulate.manifests.rich_specs import rich_spec
 
 Path = tuple[str | int, ...]

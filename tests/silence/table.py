@@ -78,7 +78,7 @@ ROWS: Sequence[Row] = (
         (_W, _A, _W, _W, _W, _C, _W),
         (
             "member/pd/commands.py _stay_away TransferLeader",
-            "member/commands/restarting.py _delete_pod Delete",
+            "member/commands.py _delete_pod Delete",
         ),
     ),
     Row(
@@ -88,7 +88,7 @@ ROWS: Sequence[Row] = (
         (
             "member/pd/commands.py _leave_pd TransferLeader",
             "member/pd/commands.py _remove RemoveMember",
-            "member/commands/restarting.py restart_without_volumes Delete",
+            "member/commands.py restart_without_volumes Delete",
         ),
     ),
     Row(
@@ -161,25 +161,25 @@ ROWS: Sequence[Row] = (
         "scale DM's masters in: hand over, remove the master, lower the replicas",
         "dm-master-scale-in",
         (_W, _A, _A, _W, _W, _C, _W),
-        ("member/dm/master_scaling.py _drain RemoveMaster", "member/dm/master_scaling.py _drain ResignMaster"),
+        ("member/dm/scaling.py _drain_master RemoveMaster", "member/dm/scaling.py _drain_master ResignMaster"),
     ),
     Row(
         "restart DM's masters one by one",
         "dm-master-roll",
         (_W, _A, _A, _W, _W, _W, _W),
-        ("member/dm/master_upgrade.py _hand_over ResignMaster",),
+        ("member/dm/rolling.py _hand_over ResignMaster",),
     ),
     Row(
         "replace a lost master: remove it, delete its pod and claims",
         "dm-master-failover",
         (_W, _A, _W, _W, _W, _C, _W),
-        ("member/dm/failover.py _remove RemoveMaster",),
+        ("member/dm/failover.py _remove_master RemoveMaster",),
     ),
     Row(
         "scale DM's workers in: lower the replicas, remove the worker once it is offline",
         "dm-worker-scale-in",
         (_W, _A, _A, _W, _W, _C, _W),
-        ("member/dm/worker_scaling.py take_out_offline RemoveWorker",),
+        ("member/dm/scaling.py take_out_offline RemoveWorker",),
     ),
     Row(
         "delete the claims of a removed worker (`enablePVReclaim`)", "dm-worker-claim", (_W, _A, _A, _W, _W, _C, _W), ()
@@ -204,13 +204,13 @@ ROWS: Sequence[Row] = (
         "remove a PD member that never started, and whose pod crashes",
         "stray-member",
         (_W, _A, _A, _W, _W, _C, _A),
-        ("member/pd/stray_members.py _remove_member RemoveMember",),
+        ("member/pd/scaling.py _remove_member RemoveMember",),
     ),
     Row(
         "restart the pods of a PD microservice, each after another has become the primary",
         "primary",
         (_W, _A, _W, _W, _W, _W, _W),
-        ("member/pdms/primary.py hand_over TransferPrimary",),
+        ("member/pdms/scaling.py hand_over TransferPrimary",),
     ),
     Row(
         "delete a pod that waits for a claim that is gone",
@@ -222,7 +222,7 @@ ROWS: Sequence[Row] = (
         "delete a claim for which no volume can be provided",
         "claim-without-volume",
         (_W, _A, _A, _W, _W, _C, _W),
-        ("member/volumes/unprovided.py _delete Delete",),
+        ("member/volumes/replacement.py _delete Delete",),
     ),
     Row(
         "set the reclaim policy that the user wishes",

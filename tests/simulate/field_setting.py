@@ -8,7 +8,7 @@ import msgspec
 
 from cli.fields.samples import VALUES
 from kube.objects import Json
-from member.fields.schema import ITEM
+from member.fields.declared import ITEM
 
 NOTES = ("tidb.pingcap.com/written-for", "pingcap.com/last-applied-configuration")
 """What the operator notes of a spec for itself."""

@@ -25,8 +25,7 @@ from kube.resources import (
     STATEFUL_SETS,
     TIDB_CLUSTERS,
 )
-from member.fields.declared import AT_RUN_TIME
-from member.fields.schema import fields, fits, last_fit
+from member.fields.declared import AT_RUN_TIME, fields, fits, last_fit
 from ports.clock import FakeClock
 from simulate.engine.trees import merged
 from simulate.engine.worlds import CLUSTERS

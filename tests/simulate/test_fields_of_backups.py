@@ -38,8 +38,8 @@ from kube.resources import (
     Resource,
 )
 from member.fields import backups
+from member.fields.declared import fields_of, fits
 from member.fields.ignored import ignored_by
-from member.fields.schema import fields_of, fits
 from rehearsal.backup_storage import SANDBOX_S3
 from sandbox.dataplane.commands import Surroundings
 from sandbox.dataplane.disk_files import DiskFiles

@@ -5,8 +5,7 @@ from functools import partial
 
 from apis.crd import KINDS
 from kube.resources import BACKUP_SCHEDULES, TIDB_CLUSTERS
-from member.fields.declared import AT_RUN_TIME
-from member.fields.schema import fields, fields_of, last_fit
+from member.fields.declared import AT_RUN_TIME, fields, fields_of, last_fit
 from tests.simulate import test_fields_in_a_running_cluster as of_clusters
 from tests.simulate import test_fields_of_backups as of_backups
 from tests.simulate import test_fields_of_other_kinds as of_other_kinds

@@ -33,8 +33,8 @@ from kube.resources import (
     TIDB_NG_MONITORINGS,
     Resource,
 )
+from member.fields.declared import fields_of
 from member.fields.ignored import OF_KIND, ignored_by
-from member.fields.schema import fields_of
 from simulate.engine.other_kinds import spec_of_kind
 from simulate.engine.trees import merged
 from simulate.manifests.type_mutants import MutantWorld

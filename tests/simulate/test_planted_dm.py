@@ -2,8 +2,8 @@
 
 import pytest
 
-import member.dm.master_upgrade
-import member.dm.worker_scaling
+import member.dm.rolling
+import member.dm.scaling
 from kube.resources import DM_CLUSTERS
 from member.evidence import _LIVE_READ, Evidence
 from simulate.engine.other_kinds import DM, changed, made, sources
@@ -23,7 +23,7 @@ def _plan(*given: Fault, **change: object) -> Plan:
 def test_reports_a_restart_of_a_master_that_the_quorum_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     peers = {"target": f"{NAMESPACE}/{DM}-dm-master-0", "origin": "*", "port": 8291}
     plan = _plan(World(at=35.0, verb="network_cut", arguments=peers, seconds=60.0), version="v8.5.3")
-    plant = lambda: monkeypatch.setattr(member.dm.master_upgrade, "_without_quorum", lambda *_: None)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.dm.rolling, "_without_quorum", lambda *_: None)  # noqa: E731
     assert "DM-quorum" in rules(plan, plant)
 
 
@@ -35,7 +35,7 @@ def test_reports_the_removal_of_a_worker_whose_source_has_no_heir(monkeypatch: p
     evidence = Evidence(_LIVE_READ, "planted")
 
     def plant() -> None:
-        monkeypatch.setattr(member.dm.worker_scaling, "worker_replaceable", lambda *_: evidence)
-        monkeypatch.setattr(member.dm.worker_scaling, "_without_heir", lambda *_: [])
+        monkeypatch.setattr(member.dm.scaling, "worker_replaceable", lambda *_: evidence)
+        monkeypatch.setattr(member.dm.scaling, "_without_heir", lambda *_: [])
 
     assert "DM-source" in rules(plan, plant)

@@ -12,14 +12,13 @@ import member.lifecycle.component_sync
 import member.lifecycle.scaling
 import member.pd.failover
 import member.pd.scaling
-import member.pd.stray_members
 import member.stores.failover
 import member.stores.scaling
 from kube.actions import Decision
 from member.evidence import Evidence, pods_live
 from member.failover.members import MemberFailover
 from member.lifecycle.pod_removal import PodRemoval
-from member.memory.timers import FailureTimers
+from member.memory import FailureTimers
 from member.outcome import Outcome
 from member.tikv.component import TIKV
 from simulate.engine.plan import load
@@ -137,7 +136,7 @@ def test_reports_a_rejoined_member_that_is_never_removed(monkeypatch: pytest.Mon
 
     def never_take_out() -> None:
         let_join()
-        monkeypatch.setattr(member.pd.stray_members, "_unasked", lambda *_: set())
+        monkeypatch.setattr(member.pd.scaling, "_unasked", lambda *_: set())
 
     assert "O10" not in rules(plan, let_join)
     assert "O10" in rules(plan, never_take_out)

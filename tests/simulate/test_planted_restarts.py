@@ -13,7 +13,7 @@ from dataplane.pd import Store
 from kube.objects import Object
 from member.context import ReconcileContext
 from member.lifecycle.pod_removal import PodRemoval
-from member.memory.timers import Stopwatch
+from member.memory import Stopwatch
 from simulate.engine.plan import load
 from tests.simulate.planting import nothing, rules
 

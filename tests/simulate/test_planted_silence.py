@@ -14,7 +14,7 @@ from member.context import ClusterContext, ReconcileContext
 from member.evidence import Spared, spared
 from member.lifecycle import roll_steps
 from member.lifecycle.roll_steps import RollingPod
-from member.observed.activity import Activity
+from member.observed.nodes import Activity
 from member.pd.component import PD
 from simulate.engine.plan import Fault, World, load
 from tests.simulate.planting import plant_workload, rules

@@ -16,7 +16,7 @@ from kube.objects import Object
 from member import evidence
 from member.context import ClusterContext, ReconcileContext
 from member.evidence import Spared, Stopped, spared
-from member.observed.activity import Activity
+from member.observed.nodes import Activity
 from member.pd.component import PD
 from tests.silence import test_cells
 from tests.silence.columns import Column

@@ -32,7 +32,7 @@ from kube.resources import (
 )
 from kube.sharding import shard_of
 from member.availability import REASONS
-from member.memory.certificate_book import Finding as CertificateFinding
+from member.memory import Finding as CertificateFinding
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LONG_AGO = stamp(NOW - timedelta(hours=1))

@@ -20,7 +20,7 @@ from kube.resources import (
     Resource,
 )
 from member.observed import troubles
-from member.observed.belonging import ADVANCED_STATEFUL_SETS
+from member.observed.pods import ADVANCED_STATEFUL_SETS
 from sandbox.actor_system import NeverSettles
 from simulate.engine.components import managed_components
 from simulate.engine.worlds import CLUSTERS

@@ -12,7 +12,7 @@ from apis.dmcluster import DMCluster
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS
-from member.apply import server_defaults
+from member.apply import record_shape
 from member.apply.last_applied import same_template
 from member.components import workload, workload_names
 from sandbox.apiserver.defaults import pod_spec
@@ -204,8 +204,8 @@ def test_no_default_of_the_api_server_makes_other_pods(component: str) -> None:
 @pytest.mark.planted
 @pytest.mark.parametrize("default", ["imagePullPolicy", "pullPolicy", "defaultMode", "scheme", "iscsiInterface"])
 def test_reports_a_default_that_counts_as_a_change(monkeypatch: pytest.MonkeyPatch, default: str) -> None:
-    known = server_defaults._WITH_DEFAULTS
-    monkeypatch.setattr(server_defaults, "_WITH_DEFAULTS", known - {default})
+    known = record_shape._WITH_DEFAULTS
+    monkeypatch.setattr(record_shape, "_WITH_DEFAULTS", known - {default})
     assert any(path.endswith(f".{default}") for path in _seen_as_changes("tikv"))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from member.lifecycle.roll_steps import Finished, Prepare, Replace, Restart, RollingPod, Step, next_step
 from member.lifecycle.roll_view import min_ready_seconds, partition
-from member.observed.activity import Activity
+from member.observed.nodes import Activity
 from member.outcome import Wait
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
-from member.discovery import desired as discovery
+from member import discovery
 from member.objects.services import keep_allocated
 from member.pd import desired as pd
 from member.tidb import desired as tidb

@@ -3,7 +3,7 @@
 import pytest
 
 from kube.objects import Json
-from member.objects.strategic_merge import merge, with_additional_containers
+from member.objects.pod import merge, with_additional_containers
 
 
 def _env(*names: str) -> list[Json]:

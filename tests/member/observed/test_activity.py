@@ -4,9 +4,8 @@ import msgspec
 import pytest
 
 from kube.objects import Json
-from member.observed.activity import Activity, activity
-from member.observed.nodes import NodeState
-from member.observed.pod import Pod
+from member.observed.nodes import Activity, NodeState, activity
+from member.observed.pods import Pod
 
 _ENDED: Json = {"terminated": {"exitCode": 1, "reason": "Error"}}
 _CRASHES: Json = {"waiting": {"reason": "CrashLoopBackOff"}}

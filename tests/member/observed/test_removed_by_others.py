@@ -5,7 +5,7 @@ import pytest
 from apis.shared import TiKVFailureStore, TiKVStore
 from kube.objects import Json
 from member.labels import STORE_ID
-from member.observed.removed_by_others import removal_by_others
+from member.observed.troubles import removal_by_others
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
 from tests.member.reconciling import as_object, context

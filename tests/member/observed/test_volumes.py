@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from apis.shared import StorageVolumeStatus
-from member.observed.volumes import ActualVolume, DesiredVolume, desired_volumes, volume_statuses
+from member.observed.claims import ActualVolume, DesiredVolume, desired_volumes, volume_statuses
 from tests.member.clusters import cluster
 from tests.member.recordings import Recording
 

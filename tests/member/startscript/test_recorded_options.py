@@ -8,7 +8,7 @@ import pytest
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.startscript import pd_script, tidb_script, tikv_script
-from member.startscript.recorded_options import pd_options, tidb_options, tikv_options
+from member.startscript.servers import pd_options, tidb_options, tikv_options
 from tests.member.clusters import TLS, cluster
 
 V2 = {"startScriptVersion": "v2"}

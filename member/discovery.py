@@ -1,6 +1,10 @@
-"""Discovery's desired objects (objects.md 10.1, 10.4). Pure functions of a defaulted cluster of either kind."""
+"""Discovery, which pods of PD and DM-master ask at their first start whether to bootstrap or join (objects.md 10).
+
+Its objects, pure functions of a defaulted cluster, are created before theirs, in the order of `act`.
+"""
 
 import json
+from functools import partial
 
 from apis.accessor import component
 from apis.cluster import Cluster
@@ -8,14 +12,20 @@ from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import DISCOVERY_PORT, DISCOVERY_PROXY_PORT
 from kube.objects import Json
+from kube.resources import DEPLOYMENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from member import labels
-from member.context import RESOURCES
+from member.apply.last_applied import applied
+from member.apply.writes import apply, apply_service
+from member.context import RESOURCES, ClusterContext, Held
+from member.lifecycle.refused_writes import first_refusal
+from member.lifecycle.suspend import paused
 from member.naming import cluster_client_secret, cluster_secret, discovery_mtls, discovery_of, member_name
 from member.objects import pod, volumes
+from member.objects.pod import with_additional_containers
 from member.objects.services import port
 from member.objects.services import service as make_service
-from member.objects.strategic_merge import with_additional_containers
 from member.objects.volumes import TOKEN_MOUNT, token_volume
+from member.outcome import Done, Outcome
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -31,12 +41,12 @@ def wanted(tc: Cluster) -> bool:
     return not isinstance(tc, TidbCluster) or tc.spec.pd is not None or tc.spec.across_k8s
 
 
-def name(tc: Cluster) -> str:
+def name_of(tc: Cluster) -> str:
     """The name of all of Discovery's objects."""
     return member_name(tc, discovery_of(tc))
 
 
-def role(tc: Cluster) -> Json:
+def role_of(tc: Cluster) -> Json:
     """Discovery's rights: to read its cluster, labels of claims, pods, and with TLS the certificate for PD.
 
     v1.6 lets it read every Secret of the namespace.
@@ -62,8 +72,8 @@ def role_binding(tc: Cluster) -> Json:
         tc,
         f"{_RBAC}/v1",
         "RoleBinding",
-        roleRef={"apiGroup": _RBAC, "kind": "Role", "name": name(tc)},
-        subjects=[{"kind": "ServiceAccount", "name": name(tc)}],
+        roleRef={"apiGroup": _RBAC, "kind": "Role", "name": name_of(tc)},
+        subjects=[{"kind": "ServiceAccount", "name": name_of(tc)}],
     )
 
 
@@ -92,13 +102,13 @@ def service(tc: Cluster) -> Json:
         "ports": [port("discovery", DISCOVERY_PORT), port("proxy", DISCOVERY_PROXY_PORT)],
         "selector": _pod_labels(tc),
     }
-    return make_service(tc, name(tc), spec, labels.base_labels(tc, discovery_of(tc)))
+    return make_service(tc, name_of(tc), spec, labels.base_labels(tc, discovery_of(tc)))
 
 
 def _object(
     tc: Cluster, api_version: str, kind: str, *, annotations: dict[str, str] | None = None, **body: object
 ) -> Json:
-    metadata = labels.object_meta(tc, name(tc), labels.base_labels(tc, discovery_of(tc)), annotations)
+    metadata = labels.object_meta(tc, name_of(tc), labels.base_labels(tc, discovery_of(tc)), annotations)
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
 
 
@@ -118,7 +128,7 @@ def _template(tc: Cluster, image: str) -> Json:
             "initContainers": spec.init_containers,
             "containers": containers,
             "volumes": [*spec.additional_volumes, *(volume for _, volume in special)],
-            "serviceAccountName": name(tc),
+            "serviceAccountName": name_of(tc),
         }
     )
     metadata = pod.without_unset({"labels": _pod_labels(tc), "annotations": discovery.annotations})
@@ -173,3 +183,45 @@ def _special_volumes(tc: Cluster) -> list[tuple[Json, Json]]:
     if component(tc, discovery_of(tc)).automount_service_account_token is False:
         special.append((TOKEN_MOUNT, token_volume()))
     return special
+
+
+async def act(ctx: ClusterContext) -> Outcome:
+    """Apply Discovery's desired objects. Raises OwnerGone, ApiError, TransportError."""
+    tc, listers, name = ctx.tc, ctx.listers, name_of(ctx.tc)
+    if not wanted(tc):
+        return Done("not part of this cluster")
+    if ctx.held is Held.OBSERVING:
+        return Done("Discovery is created once the spec is valid")
+    if tc.spec.paused and ctx.held is Held.NO:
+        return paused(tc.metadata.name)
+    role, account, binding = (
+        each.get(ctx.namespace, name) for each in (listers.roles, listers.service_accounts, listers.role_bindings)
+    )
+    writes = (
+        partial(apply, ctx, ROLES, role_of(tc), role),
+        partial(apply, ctx, SERVICE_ACCOUNTS, service_account(tc), account),
+        partial(apply, ctx, ROLE_BINDINGS, role_binding(tc), binding),
+        partial(_apply_deployment, ctx, deployment(tc, ctx.settings.discovery_image)),
+        partial(apply_service, ctx, service(tc)),
+    )
+    return await first_refusal(ctx, name, writes) or Done("all objects are in place")
+
+
+async def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:
+    cached = ctx.listers.deployments.get(ctx.namespace, deployment["metadata"]["name"])
+    if cached and ctx.missing_certificates:
+        # Discovery's pod would not start, and PD's pods wait for it; the certificates' outcome names what is missing
+        return
+    before = _with_whole_pod_metadata(cached.decode()) if cached else None
+    await apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
+
+
+def _with_whole_pod_metadata(live: Json) -> Json:
+    """The last applied object, with all labels and annotations of the pods, so that foreign ones are removed (R27)."""
+    template = ((applied(live) or {}).get("spec") or {}).get("template") or {}
+    return {"spec": {"template": template | {"metadata": live["spec"]["template"].get("metadata") or {}}}}
+
+
+def observe(_: ClusterContext) -> Outcome:
+    """Return Done: the status has no part about Discovery."""
+    return Done()

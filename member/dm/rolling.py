@@ -6,8 +6,8 @@ from kube.objects import Object
 from member import api_clients
 from member.actions import ResignMaster
 from member.context import DMContext
-from member.dm.failover import ignored_pods
-from member.dm.masters import MASTER
+from member.dm.desired import MASTER
+from member.dm.failover import ignored_masters
 from member.evidence import Evidence, Spared, spared, stopped
 from member.lifecycle.quorum import WAY_OUT, forced
 from member.lifecycle.roll import next_roll_poll
@@ -84,4 +84,4 @@ def _is_alone(ctx: DMContext) -> bool:
     return predicates.actual_replicas(ctx.tc, MASTER) < 2
 
 
-ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, spare=_spare, forced=_forced)
+ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_masters, spare=_spare, forced=_forced)

@@ -1,18 +1,31 @@
-"""Scale-out and scale-in of masters (other-resources.md 6.7): one at a time, so that a quorum survives (I8, I9)."""
+"""Scale-out and scale-in of masters (other-resources.md 6.7) and workers (6.8).
+
+Masters leave the quorum as PD's members do. A worker with a source leaves it to another one first: when a worker ends,
+DM moves its source to a free worker. Without one, the replication of the source would stop, so such a worker stays. The
+operator removes a worker from DM after it is offline and has no source.
+"""
 
 from collections.abc import Sequence
 from functools import partial
 
 from apis import predicates
 from apis.ordinals import desired_ordinals, desired_replicas
-from dataplane.dm import LiveMaster
+from dataplane.dm import OFFLINE, LiveMaster, LiveWorker
+from dataplane.errors import Conflict
 from kube.objects import Object
 from member import api_clients
-from member.actions import RemoveMaster, ResignMaster
+from member.actions import RemoveMaster, RemoveWorker, ResignMaster
 from member.context import DMContext
-from member.dm.failover import replaced
-from member.dm.masters import MASTER
-from member.evidence import Evidence, master_gone
+from member.dm.desired import MASTER, WORKER
+from member.dm.failover import replaced_masters
+from member.evidence import (
+    Evidence,
+    master_gone,
+    spec_confirmed,
+    worker_gone,
+    worker_replaceable,
+    worker_unbound,
+)
 from member.failover.steps import named
 from member.labels import COMPONENT, MEMBER_ID
 from member.lifecycle import pod_removal, quorum
@@ -30,7 +43,7 @@ from member.lifecycle.quorum import (
     take_out,
 )
 from member.lifecycle.scaling import ScaleIn, ScaleOut, Scaling
-from member.naming import member_name
+from member.naming import member_name, pod_name
 from member.observed.claims import claims_of_cluster
 from member.outcome import Outcome, Refused, Wait, Waiting
 from member.polling import next_poll
@@ -39,17 +52,17 @@ from member.polling import next_poll
 def voters(ctx: DMContext, found: Sequence[LiveMaster], leader: str) -> list[Voter]:
     """The masters as voters, as they report each other now. Their ids are their indexes in the list."""
     return [
-        Voter(number, each.name, _ordinal(ctx, each.name), each.alive, each.name == leader)
+        Voter(number, each.name, _ordinal_of_master(ctx, each.name), each.alive, each.name == leader)
         for number, each in enumerate(found)
     ]
 
 
-def _ordinal(ctx: DMContext, name: str) -> int | None:
+def _ordinal_of_master(ctx: DMContext, name: str) -> int | None:
     stem, _, ordinal = name.rpartition("-")
     return int(ordinal) if stem == member_name(ctx.tc, MASTER) and ordinal.isdecimal() else None
 
 
-async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
+async def _drain_master(removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx: DMContext = removal.ctx
     if obstacle := _nothing_left(ctx) or _too_early(removal):
         return obstacle
@@ -91,7 +104,7 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     return comes_first(removal, MASTER, "master", lost)
 
 
-async def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
+async def _cancel_master(removal: PodRemoval) -> Evidence | Waiting | None:
     """Keep a master that was about to leave, unless it has left: then its data cannot join again."""
     ctx: DMContext = removal.ctx
     soon = next_poll(ctx, MASTER)
@@ -111,7 +124,7 @@ def _all_healthy(ctx: DMContext) -> Waiting | None:
     """
     if not _has_begun(ctx):
         return None
-    status, lost = ctx.status.master, replaced(ctx)
+    status, lost = ctx.status.master, replaced_masters(ctx)
     joined = len(status.members) >= predicates.actual_replicas(ctx.tc, MASTER) - len(lost)
     ill = {name for name, member in status.members.items() if not member.health}
     ill |= status.unjoined_members.keys() - lost
@@ -139,7 +152,7 @@ def _has_begun(ctx: DMContext) -> bool:
     return bool(ctx.status.master.members) or any(MEMBER_ID in each for each in masters)
 
 
-def _is_member(ctx: DMContext, pod: str) -> bool:
+def _is_master(ctx: DMContext, pod: str) -> bool:
     return pod in ctx.status.master.members
 
 
@@ -156,7 +169,7 @@ async def take_out_strays(ctx: DMContext) -> Outcome | None:
         # any other one gets its pod recreated, and leaves with it
         if removal.pod or not removal.begun:
             continue
-        left = await _drain(removal)
+        left = await _drain_master(removal)
         if not isinstance(left, Evidence):
             return left
         what = f"the master of pod {removal.name}, which does not exist any more, was removed from DM"
@@ -166,12 +179,119 @@ async def take_out_strays(ctx: DMContext) -> Outcome | None:
 
 def _unasked(ctx: DMContext, live: Object) -> set[int]:
     """The ordinals of masters whose pods neither spec and failover nor the StatefulSet require."""
-    owners = {ordinal for name in ctx.status.master.members if (ordinal := _ordinal(ctx, name)) is not None}
+    owners = {ordinal for name in ctx.status.master.members if (ordinal := _ordinal_of_master(ctx, name)) is not None}
     extra = owners.difference(desired_ordinals(ctx.tc, MASTER))
     return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}
 
 
-SCALING = Scaling(
-    ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_member, volumes_unused=master_gone),
-    ScaleIn(limit=lambda _: 1, drain=_drain, cancel=_cancel),
+MASTER_SCALING = Scaling(
+    ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_master, volumes_unused=master_gone),
+    ScaleIn(limit=lambda _: 1, drain=_drain_master, cancel=_cancel_master),
+)
+
+
+async def _drain_worker(removal: PodRemoval) -> Evidence | Waiting:
+    ctx: DMContext = removal.ctx
+    soon = next_poll(ctx, WORKER)
+    if not predicates.is_synced(ctx.tc, WORKER):
+        return Waiting("DMWorkerUnknown", "waiting for DM to report its workers before scaling in", soon)
+    found = api_clients.dm_masters(ctx).workers()
+    left = sorted(each.name for each in found if _is_above(ctx, each, removal.ordinal))
+    if left:
+        # otherwise one free worker would count for two leaving ones
+        return Waiting("ScalingIn", f"waiting until worker {', '.join(left)} is taken out of DM", soon)
+    leaving = next((each for each in found if each.name == removal.name), None)
+    if leaving is None:
+        gone = worker_gone(ctx, removal.name)
+        return gone or Waiting("ScalingIn", f"worker {removal.name} has just registered", soon)
+    free = worker_unbound(leaving) or worker_replaceable(leaving, found)
+    if (bound := _without_heir(ctx, found, removal.staying)) or free is None:
+        what = f"no worker that stays is free to take over {', '.join(bound) or leaving.source}"
+        way_out = "add a worker, or stop or transfer the source with dmctl"
+        return Waiting("DMWorkerBound", f"keeping pod {removal.name}: {what}; {way_out}", soon)
+    await removal.note()
+    return free
+
+
+def _without_heir(ctx: DMContext, found: Sequence[LiveWorker], staying: int) -> list[str]:
+    """The sources of all leaving workers, if fewer of the remaining workers are free; otherwise empty."""
+    leaves = [each for each in found if _is_above(ctx, each, staying - 1)]
+    free = [each for each in found if each not in leaves and not each.source and each.stage not in ("", OFFLINE)]
+    bound = [f"source {each.source} of pod {each.name}" for each in leaves if each.source]
+    return bound if len(bound) > len(free) else []
+
+
+def _is_above(ctx: DMContext, worker: LiveWorker, ordinal: int) -> bool:
+    """True if a worker belongs to a pod with an ordinal above this one."""
+    own = _ordinal_of_worker(ctx, worker.name)
+    return own is not None and own > ordinal
+
+
+def _ordinal_of_worker(ctx: DMContext, name: str) -> int | None:
+    stem, _, ordinal = name.rpartition("-")
+    return int(ordinal) if stem == member_name(ctx.tc, WORKER) and ordinal.isdecimal() else None
+
+
+async def _cancel_worker(removal: PodRemoval) -> None:
+    """Clear the marks; a worker registers again without help."""
+    await removal.clear()
+
+
+async def take_out_offline(ctx: DMContext) -> Outcome | None:
+    """Remove offline workers that are no longer wanted from DM; None if there are none.
+
+    Raises ApiError, TransportError, DataPlaneError.
+    """
+    status, live = ctx.status.worker, ctx.stateful_set(WORKER)
+    offline = (name for name, member in status.members.items() if not member.serves)
+    undesired = [name for name in offline if _is_undesired(ctx, name, live)]
+    if not status.synced or not undesired:
+        return None
+    masters, wanted = api_clients.dm_masters(ctx), spec_confirmed(ctx)
+    found = {each.name: each for each in masters.workers()}
+    for name in undesired:
+        worker = found.get(name)
+        unbound = worker_unbound(worker) if worker and worker.stage == OFFLINE else None
+        if worker is None or wanted is None or unbound is None:
+            continue
+        try:
+            await RemoveWorker(masters, worker, unbound & wanted)
+        except Conflict as error:
+            return Waiting("ScalingIn", f"DM refused to take out worker {name}: {error}", next_poll(ctx, WORKER))
+    return Waiting("ScalingIn", f"taking worker {', '.join(undesired)} out of DM", next_poll(ctx, WORKER))
+
+
+def _is_undesired(ctx: DMContext, name: str, live: Object | None) -> bool:
+    """True if a worker's pod is gone, and neither the spec nor the StatefulSet requires it."""
+    ordinal = _ordinal_of_worker(ctx, name)
+    if ordinal is None or live is None or ordinal in desired_ordinals(ctx.tc, WORKER):
+        return False
+    gone = ctx.listers.pods.get(ctx.namespace, pod_name(ctx.tc, WORKER, ordinal)) is None
+    return gone and ordinal >= live.decode()["spec"]["replicas"]
+
+
+def _known(ctx: DMContext) -> Waiting | None:
+    """The wait for the masters' report: only they know which worker has used the volumes."""
+    if predicates.is_synced(ctx.tc, WORKER):
+        return None
+    what = "waiting for DM to report its workers before adding another"
+    return Waiting("DMWorkerUnknown", what, next_poll(ctx, WORKER))
+
+
+def _is_worker(ctx: DMContext, pod: str) -> bool:
+    member = ctx.status.worker.members.get(pod)
+    return member is not None and member.serves
+
+
+def _volumes_unused(ctx: DMContext, pod: str) -> Evidence | None:
+    """Evidence that the volumes are unused: DM has no worker of the pod, or an offline one that has lost its source."""
+    found = next((each for each in api_clients.dm_masters(ctx).workers() if each.name == pod), None)
+    if found is None:
+        return worker_gone(ctx, pod)
+    return worker_unbound(found) if found.stage == OFFLINE else None
+
+
+WORKER_SCALING = Scaling(
+    ScaleOut(limit=lambda _: 1, allowed=_known, is_member=_is_worker, volumes_unused=_volumes_unused),
+    ScaleIn(limit=lambda _: 1, drain=_drain_worker, cancel=_cancel_worker),
 )

@@ -1,0 +1,433 @@
+"""What one reconcile of a cluster leaves to the next, for as long as the process lives.
+
+Nothing that protects data depends on it: an operator that has just started waits longer, asks more or repeats an event.
+
+- Decisions and answers are reused while their inputs are unchanged (docs/adr/0012).
+- Policies, quotas and servers change without an event, so a rejected write or setting is repeated after a pause.
+- Monotonic timers, which wall-clock jumps cannot shorten (lifecycle.md F14, F44, I22). A time stored in a status may
+  include hours without an operator; these timers count only while this process looks. A restart begins each again.
+- The last findings about certificates, without the certificates and keys themselves.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import inf
+from typing import Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from apis.problem import Problem
+from kube.objects import Json, Object
+from kube.reading import Readings
+from kube.taken_names import TakenNames
+from member.outcome import Done, Failed, Outcome, first_retry
+from ports.ageing import Ageing, Entry
+from ports.clock import Clock
+from ports.pace import Pace
+
+T = TypeVar("T")
+
+LONGEST: Final = 300.0
+"""Seconds after which everything is asked and decided again, even on unchanged inputs."""
+
+
+class KeptAnswer(Generic[T]):
+    """The last answer to a question whose answer seldom changes. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._last: Entry[tuple[object, T]] | None = None
+
+    def of(self, cause: object, clock: Clock, ask: Callable[[], T], lasts: float = LONGEST) -> T:
+        """The answer given to an equal `cause` within the last `lasts` seconds, or else the result of `ask`.
+
+        Raises what `ask` raises.
+        """
+        now = clock.now()
+        last = self._last
+        if last is None or last.value[0] != cause or not last.is_fresh(now, lasts):
+            last = self._last = Entry((cause, ask()), now, now)
+        return last.value[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    seen: bytes
+    readings: Readings
+    outcomes: Mapping[str, Outcome]
+    until: float
+
+
+class Decided:
+    """The last decision, if it was to do nothing. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._last: _Decision | None = None
+
+    def on(self, seen: bytes, clock: Clock) -> Mapping[str, Outcome] | None:
+        """The outcomes on the same answers of the data plane, if the caches are unchanged; otherwise None."""
+        last = self._last
+        if last is None or last.seen != seen or clock.now() >= last.until or not last.readings.still_hold():
+            return None
+        return last.outcomes
+
+    def nothing_to_do(self, seen: bytes, readings: Readings, outcomes: Mapping[str, Outcome], clock: Clock) -> None:
+        """Keep the outcomes with the inputs they depend on, if every stage is done."""
+        if all(isinstance(outcome, Done) for outcome in outcomes.values()):
+            # an outcome may depend on a time that no input shows, e.g. the end of a certificate
+            holds_for = min(LONGEST, first_retry(outcomes.values()) or LONGEST)
+            self._last = _Decision(seen, readings, dict(outcomes), clock.now() + holds_for)
+        else:
+            self.forget()
+
+    def forget(self) -> None:
+        """Decide again in the next reconcile."""
+        self._last = None
+
+
+class Settled:
+    """Cached objects that a comparison found equal to the desired ones. Not thread-safe.
+
+    A cached object is immutable: a new version is a new object. A comparison is repeated only for a new object or a new
+    wish.
+    """
+
+    def __init__(self) -> None:
+        # weak keys: an object that the cache drops is forgotten
+        self._known: WeakKeyDictionary[Object, dict[Hashable, bytes]] = WeakKeyDictionary()
+
+    def holds(self, comparison: Hashable, cached: Object, desired: Json) -> bool:
+        """True if this comparison found this object equal to `desired`."""
+        settled = self._known.get(cached, {}).get(comparison)
+        return settled is not None and settled == msgspec.json.encode(desired)
+
+    def note(self, comparison: Hashable, cached: Object, desired: Json) -> None:
+        """Record that this comparison found the object equal to `desired`."""
+        # the encoded text takes a tenth of the memory of the tree
+        self._known.setdefault(cached, {})[comparison] = msgspec.json.encode(desired)
+
+
+_RETRY = Pace(5.0, 60.0)
+"""The pauses before a rejected write is tried again."""
+
+_RESEND = 300.0
+"""Seconds after which a rejected setting is sent again."""
+
+_PATIENCE = 10.0
+"""Seconds that an object gets to start before its events are read."""
+
+_READ_EVERY = 30.0
+_PAUSE_FORGOTTEN = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    wanted: bytes
+    failed: Failed
+    times: int
+
+
+class Refusals:
+    """Writes of components that the API server has rejected. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: Ageing[str, _Refusal] = Ageing()
+
+    def standing(self, component: str, wanted: Callable[[], bytes], clock: Clock) -> Failed | None:
+        """The rejection of the same wish, with the seconds that its pause still lasts; None once the write is due."""
+        known = self._known.entry(component)
+        # an outcome that depends on the time is decided again in each reconcile, so read it only for a rejection
+        if known is None or clock.now() >= _due(known) or known.value.wanted != wanted():
+            return None
+        return Failed(known.value.failed.reason, known.value.failed.message, _due(known) - clock.now())
+
+    def note(self, component: str, wanted: bytes, failed: Failed, clock: Clock) -> Failed:
+        """Record a rejection; return it with the seconds until the next attempt, which double up to a minute."""
+        known = self._known.get(component)
+        times = known.times + 1 if known is not None and known.wanted == wanted else 1
+        self._known.note(component, _Refusal(wanted, failed, times), clock.now())
+        return Failed(failed.reason, failed.message, _RETRY.after(times))
+
+    def forget(self, component: str) -> None:
+        """Forget the rejection of a component, whose write was accepted."""
+        self._known.drop(component)
+
+
+def _due(known: Entry[_Refusal]) -> float:
+    return known.at + _RETRY.after(known.value.times)
+
+
+class AcceptedSettings:
+    """Settings sent to servers that cannot be asked for them, or that rejected them. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._sent: Ageing[str, tuple[Hashable, float]] = Ageing()
+
+    def is_new(self, target: str, setting: Hashable, clock: Clock) -> bool:
+        """True if `target` was last sent another setting, or rejected this one more than five minutes ago."""
+        known = self._sent.entry(target)
+        return known is None or known.value[0] != setting or not known.is_fresh(clock.now(), known.value[1])
+
+    def accepted(self, target: str, setting: Hashable, clock: Clock) -> None:
+        """Record that `target` has accepted the setting."""
+        self._sent.note(target, (setting, inf), clock.now())
+
+    def refused(self, target: str, setting: Hashable, clock: Clock) -> None:
+        """Record that `target` has rejected the setting."""
+        self._sent.note(target, (setting, _RESEND), clock.now())
+
+    def forget(self, target: str) -> None:
+        """Forget a server that can now be asked for its settings."""
+        self._sent.drop(target)
+
+
+@dataclass(slots=True)
+class _Complaint:
+    read_at: float = -inf
+    text: str = ""
+
+
+class Complaints:
+    """The events of Kubernetes about objects that do not start. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: Ageing[str, _Complaint] = Ageing(_PAUSE_FORGOTTEN)
+
+    def of(self, key: str, read: Callable[[], str], clock: Clock) -> str:
+        """The last complaint about `key`, empty without one.
+
+        `read` is called after the object had ten seconds to start, and then every thirty seconds.
+        """
+        now = clock.now()
+        known = self._known.touch(key, _Complaint, now)
+        complaint = known.value
+        if now - known.since >= _PATIENCE and now - complaint.read_at >= _READ_EVERY:
+            complaint.read_at, complaint.text = now, read()
+        return complaint.text
+
+
+LONGEST_GAP = 120.0
+"""The longest time in seconds between two looks at the same trouble; back-off may take 100."""
+
+_FORGOTTEN = 3600.0
+"""Seconds without a look after which a stopwatch starts again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureTimer:
+    """One trouble: `since` is for messages, `lasted` the seconds from the first look to the newest."""
+
+    since: datetime
+    lasted: float
+    last_seen: float
+
+
+class FailureTimers:
+    """Timers of troubles that have to last without a break. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[str, FailureTimer]] = {}
+
+    def update(self, kind: str, keys: Collection[str], clock: Clock) -> Mapping[str, FailureTimer]:
+        """Record that exactly `keys` have trouble of this kind now.
+
+        The timers of other keys end. A timer that was not updated for `LONGEST_GAP` starts again.
+        """
+        before = self._seen.get(kind, {})
+        self._seen[kind] = {key: _continued(before.get(key), clock) for key in keys}
+        return self._seen[kind]
+
+    def known(self, kind: str) -> Collection[str]:
+        """The keys of the last update."""
+        return self._seen.get(kind, {}).keys()
+
+    def reset(self, kind: str) -> None:
+        """End all timers of a kind, because the trouble cannot be observed now."""
+        self._seen.pop(kind, None)
+
+
+def _continued(before: FailureTimer | None, clock: Clock) -> FailureTimer:
+    now = clock.now()
+    if before is None or now - before.last_seen > LONGEST_GAP:
+        return FailureTimer(clock.wall(), 0.0, now)
+    return FailureTimer(before.since, before.lasted + now - before.last_seen, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopwatch:
+    """The time since a first look: `since` is for messages, `seconds` has elapsed."""
+
+    since: datetime
+    seconds: float
+
+
+class Stopwatches:
+    """Stopwatches by purpose and key, e.g. ("eviction", "basic-tikv-1"). Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._starts: Ageing[tuple[str, str], datetime] = Ageing(_FORGOTTEN)
+
+    def look(self, what: str, key: str, clock: Clock) -> Stopwatch:
+        """The time since the first look at `key`; the first look starts the stopwatch."""
+        now = clock.now()
+        start = self._starts.touch((what, key), clock.wall, now)
+        return Stopwatch(start.value, now - start.since)
+
+    def known(self, what: str) -> list[str]:
+        """The keys with a running stopwatch."""
+        return [key for kind, key in self._starts if kind == what]
+
+    def forget(self, what: str, key: str) -> None:
+        """Let the next look start the stopwatch again."""
+        self._starts.drop((what, key))
+
+    def is_due(self, what: str, key: str, period: float, clock: Clock) -> bool:
+        """True at most once in `period` seconds, beginning with the first call."""
+        is_new = self._starts.entry((what, key), clock.now()) is None
+        if not is_new and self.look(what, key, clock).seconds < period:
+            return False
+        self.forget(what, key)
+        self.look(what, key, clock)
+        return True
+
+
+@dataclass(slots=True)
+class Rolls:
+    """The rolling restarts of a cluster, by component."""
+
+    causes: dict[str, str] = field(default_factory=dict)
+    """Sentences about what has changed; none for a roll that an earlier process began."""
+    announced: dict[str, str] = field(default_factory=dict)
+    """The pods whose restart the last event announced."""
+
+    def begin(self, component: str, cause: str) -> None:
+        """Record that a new pod template is written, and why."""
+        self.causes[component] = cause
+        self.announced.pop(component, None)
+
+    def end(self, component: str) -> None:
+        """Record that all pods run the newest template."""
+        self.causes.pop(component, None)
+        self.announced.pop(component, None)
+
+
+@dataclass(slots=True)
+class ClusterMemory:
+    """The memory of one TidbCluster or DMCluster. Only the worker that reconciles the cluster uses it.
+
+    After each field: what a restart of the operator costs.
+    """
+
+    failure_timers: FailureTimers = field(default_factory=FailureTimers)
+    """Failover periods begin again."""
+    stopwatches: Stopwatches = field(default_factory=Stopwatches)
+    """Limits such as the one of a leader eviction begin again."""
+    rolls: Rolls = field(default_factory=Rolls)
+    """One event of a restart is repeated; the cause of the roll is no longer named."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """One rejected write is repeated for each component."""
+    accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
+    """Settings are sent once more."""
+    complaints: Complaints = field(default_factory=Complaints)
+    """Events of Kubernetes are read once more, after ten seconds."""
+    taken_names: TakenNames = field(default_factory=TakenNames)
+    """Objects that no cache shows are read once more."""
+    settled: Settled = field(default_factory=Settled)
+    """Objects are compared once more."""
+    decided: Decided = field(default_factory=Decided)
+    """All stages decide once more."""
+    location_labels: KeptAnswer[tuple[str, ...]] = field(default_factory=KeptAnswer)
+    """PD is asked again for its location labels."""
+    unheeded: KeptAnswer[Mapping[str, Sequence[Problem]]] = field(default_factory=KeptAnswer)
+    """Fields and settings without effect are computed once more."""
+    evicted_stores: set[int] = field(default_factory=set)
+    """The stores whose leaders this process has moved away. Lost: an eviction without a mark on its pod counts as
+    another client's, and is reported instead of ended."""
+    evicted_by_others: set[int] = field(default_factory=set)
+    """The stores whose eviction by another client was reported in an event. Lost: one event is repeated."""
+    without_effect: frozenset[str] = frozenset()
+    """The settings of PD that an event has named as without effect. Lost: the event is repeated."""
+    silent_stores: dict[int, int] = field(default_factory=dict)
+    """The stores that do not answer, with PD's time of their last heartbeat at the first attempt; see `Store`. Lost: a
+    silent store holds up restarts until PD has heard from it again."""
+    ddl_marks: Mapping[str, str] = field(default_factory=dict)
+    """The annotations about paused DDL that were last seen on the TidbCluster or written to it. Lost: they are read
+    from the cache."""
+    made: dict[str, str] = field(default_factory=dict)
+    """The UIDs of the StatefulSets that this process has created, by name. Lost: an edit by another client before the
+    first reconcile is searched for as in any older StatefulSet."""
+    replaced_in_vain: dict[str, bytes] = field(default_factory=dict)
+    """The desired volumes of a component whose replacement produced other ones, by its name. Lost: one more attempt."""
+    remade_claims: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """Claims deleted for their recreation, by name: the UIDs of StatefulSet and claim, and the requested class and
+    size. Lost: the claim is checked as if it had never been recreated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One Secret: when its certificates are valid, and `trouble`, a sentence, if they can never be used.
+
+    `key` names the entry of the Secret whose certificate ends first.
+    """
+
+    trouble: str = ""
+    begins: datetime | None = None
+    ends: datetime | None = None
+    key: str = ""
+
+
+@dataclass(slots=True)
+class _Page:
+    read_at: float
+    changes: int
+    findings: Mapping[str, Finding]
+    reported: str = ""
+
+
+@dataclass(slots=True)
+class CertificateBook:
+    """The findings of this process, by cluster and Secret.
+
+    Only the worker of a cluster writes its page; threads such as the one of the metrics may read it meanwhile.
+    """
+
+    LOOK_AGAIN: Final = 300.0
+    """Seconds until Secrets without trouble are read again."""
+
+    LOOK_AGAIN_AT_TROUBLE: Final = 10.0
+    """Seconds until Secrets are read again if one has trouble."""
+
+    _pages: dict[str, _Page] = field(default_factory=dict)
+
+    def is_due(self, cluster: str, secrets: frozenset[str], now: float, every: float, *, changes: int) -> bool:
+        """True if the Secrets of a cluster should be read: `every` seconds, and after each change.
+
+        `changes` is the number of changes so far (`kube.secret_reads`).
+        """
+        page = self._pages.get(cluster)
+        if page is None or page.findings.keys() != secrets or page.changes != changes:
+            return True
+        return now - page.read_at >= every
+
+    def note(self, cluster: str, findings: Mapping[str, Finding], now: float, *, changes: int) -> None:
+        """Record the findings, and the number of changes before the Secrets were read."""
+        before = self._pages.get(cluster)
+        self._pages[cluster] = _Page(now, changes, findings, before.reported if before else "")
+
+    def findings(self, cluster: str) -> Mapping[str, Finding]:
+        """The last findings by the name of the Secret; empty before the first reading."""
+        page = self._pages.get(cluster)
+        return page.findings if page else {}
+
+    def is_news(self, cluster: str, reason: str) -> bool:
+        """True if `reason` differs from the one of the last call, which it replaces."""
+        page = self._pages.get(cluster)
+        if page is None or page.reported == reason:
+            return False
+        page.reported = reason
+        return True
+
+    def forget(self, cluster: str) -> None:
+        """Forget a cluster that was deleted or uses no certificates."""
+        self._pages.pop(cluster, None)
