@@ -5,6 +5,7 @@ from 0 without gaps, so the annotation is ignored.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import msgspec
 
@@ -45,13 +46,65 @@ def delete_slots(tc: Cluster, component: str, *, advanced: bool = False) -> froz
 
 def ordinals(replicas: int, slots: Collection[int] = ()) -> list[int]:
     """The ordinals of `replicas` pods that skip `slots`, ascending. Slots above the highest ordinal have no effect."""
-    count = replicas
-    skipped = set()
-    for slot in sorted(slots):
-        if slot < count:
-            skipped.add(slot)
-            count += 1
-    return [ordinal for ordinal in range(count) if ordinal not in skipped]
+    return OrdinalSet(replicas, frozenset(slots)).ordinals
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalSet:
+    """The pods of a StatefulSet by their ordinals: `replicas` pods that skip `slots`.
+
+    A slot above the highest ordinal has no effect, but takes effect when more replicas reach it (4.4).
+    """
+
+    replicas: int
+    slots: frozenset[int] = frozenset()
+
+    @property
+    def bound(self) -> int:
+        """One above the highest ordinal; every lower ordinal is a pod or a slot. 0 without pods."""
+        bound = self.replicas
+        for slot in sorted(self.slots):
+            if slot >= bound:
+                break
+            bound += 1
+        return bound
+
+    @property
+    def ordinals(self) -> list[int]:
+        """The ordinals of the pods, ascending."""
+        return [ordinal for ordinal in range(self.bound) if ordinal not in self.slots]
+
+    def steps(self, wanted: "OrdinalSet") -> list["Step"]:
+        """The pods that join or, if none joins, those that leave, in the order in which they have to (8.1).
+
+        Joining pods come lowest first, leaving ones highest first. Each step changes one pod, and scaling may stop
+        after any. If pods join and others leave, those that leave follow once all have joined.
+        """
+        here, there = set(self.ordinals), set(wanted.ordinals)
+        slots = self.slots | (wanted.slots - here)
+        joining = sorted(there - here)
+        changing = joining or sorted(here - there, reverse=True)
+        replicas, steps = self.replicas, []
+        for ordinal in changing:
+            if joining:
+                replicas, slots = replicas + 1, slots - {ordinal}
+            else:
+                replicas, slots = replicas - 1, slots | {ordinal}
+            steps.append(Step(ordinal, OrdinalSet(replicas, slots)._tidied(wanted)))
+        return steps
+
+    def _tidied(self, wanted: "OrdinalSet") -> "OrdinalSet":
+        """Without the slots that have no effect, unless they are wanted."""
+        bound = self.bound
+        return OrdinalSet(self.replicas, frozenset(each for each in self.slots if each < bound or each in wanted.slots))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A pod that joins or leaves, and the StatefulSet's pods afterwards."""
+
+    ordinal: int
+    after: OrdinalSet
 
 
 def desired_replicas(tc: Cluster, component: str) -> int:

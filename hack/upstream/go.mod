@@ -98,7 +98,7 @@ require (
 	github.com/mohae/deepcopy v0.0.0-20170603005431-491d3605edfb // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
-	github.com/pingcap/advanced-statefulset/client v1.17.1-0.20241017064830-af926cc6da0d // indirect
+	github.com/pingcap/advanced-statefulset/client v1.17.1-0.20241017064830-af926cc6da0d
 	github.com/pingcap/errors v0.11.4 // indirect
 	github.com/pingcap/kvproto v0.0.0-20250117122752-2b87602a94a1 // indirect
 	github.com/pingcap/log v1.1.0 // indirect
@@ -154,7 +154,7 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/api v0.29.15 // indirect
 	k8s.io/apiextensions-apiserver v0.29.15 // indirect
-	k8s.io/apimachinery v0.29.15 // indirect
+	k8s.io/apimachinery v0.29.15
 	k8s.io/apiserver v0.29.15 // indirect
 	k8s.io/cli-runtime v0.29.15 // indirect
 	k8s.io/client-go v0.29.15 // indirect

@@ -1,12 +1,25 @@
 """The number and ordinals of pods (defaults-and-validation.md 8.3, lifecycle.md 4.2, 4.4)."""
 
+import itertools
+import json
+import subprocess
+from collections.abc import Collection, Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apis.ordinals import delete_slots, desired_ordinals, desired_replicas, ordinals, parse_slots
+from apis.ordinals import (
+    OrdinalSet,
+    delete_slots,
+    desired_ordinals,
+    desired_replicas,
+    ordinals,
+    parse_slots,
+)
 from apis.shared import Json
 from tests.apis.clusters import cluster, minimal
+from tests.e2e import upstream
 
 
 @pytest.mark.parametrize(
@@ -70,3 +83,95 @@ def test_substitutes_and_spares_are_added() -> None:
     assert [3 + 1 + 1, 3 + 2 + 2, 2 + 1, 1 + 1, 4, 0, 0] == [desired_replicas(tc, name) for name in names]
     assert [0, 1, 2] == desired_ordinals(tc, "tikv", with_failover=False)
     assert [] == desired_ordinals(tc, "tiproxy")
+
+
+def sets(most: int = 9) -> st.SearchStrategy[OrdinalSet]:
+    return st.builds(OrdinalSet, st.integers(0, 6), st.frozensets(st.integers(0, most), max_size=6))
+
+
+def test_a_set_without_pods_has_no_ordinal_and_its_slots_no_effect() -> None:
+    assert (0, []) == (OrdinalSet(0, frozenset({0, 1})).bound, OrdinalSet(0, frozenset({0, 1})).ordinals)
+
+
+def by_counting(replicas: int, slots: Collection[int]) -> list[int]:
+    """The first `replicas` numbers that are no slots, found one by one."""
+    return list(itertools.islice((each for each in itertools.count() if each not in slots), replicas))
+
+
+@pytest.mark.slow
+@given(sets())
+def test_ordinals_are_the_first_numbers_that_are_no_slots(pods: OrdinalSet) -> None:
+    assert by_counting(pods.replicas, pods.slots) == pods.ordinals
+    assert (pods.ordinals[-1] + 1 if pods.ordinals else 0) == pods.bound
+
+
+def test_ordinals_equal_the_ordinals_of_advanced_stateful_sets_in_v1_6() -> None:
+    program = upstream.ordinals()
+    asked = [OrdinalSet(count, frozenset(slots)) for count in range(5) for slots in subsets(range(7))]
+    lines = [json.dumps({"replicas": each.replicas, "slots": sorted(each.slots)}) for each in asked]
+    done = subprocess.run([program], input="\n".join(lines), capture_output=True, text=True, check=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [each.ordinals for each in asked]
+
+
+def subsets(numbers: Iterable[int]) -> list[tuple[int, ...]]:
+    there = list(numbers)
+    return [each for size in range(len(there) + 1) for each in itertools.combinations(there, size)]
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "expected"),
+    [
+        ((4, []), (3, [1]), [(1, 3, [1])]),
+        ((3, []), (3, [1]), [(3, 4, []), (1, 3, [1])]),
+        ((3, [1]), (4, []), [(1, 4, [])]),
+        ((3, [1]), (3, []), [(1, 4, []), (3, 3, [])]),
+        ((4, []), (2, [0]), [(3, 3, []), (0, 2, [0])]),
+        ((3, []), (3, [5]), []),
+        ((3, [0]), (3, [2]), [(0, 4, []), (2, 3, [2])]),
+        ((5, []), (3, [1, 3, 4]), [(5, 6, []), (4, 5, [4]), (3, 4, [3, 4]), (1, 3, [1, 3, 4])]),
+        ((3, []), (3, [1, 3, 4]), [(5, 4, [3, 4]), (1, 3, [1, 3, 4])]),
+        ((3, [1]), (2, [1]), [(3, 2, [1])]),
+        ((6, []), (3, [0, 2, 4]), [(4, 5, [4]), (2, 4, [2, 4]), (0, 3, [0, 2, 4])]),
+    ],
+)
+def test_steps_equal_the_steps_of_v1_6(
+    before: tuple[int, list[int]], wanted: tuple[int, list[int]], expected: list[tuple[int, int, list[int]]]
+) -> None:
+    now, goal = OrdinalSet(before[0], frozenset(before[1])), OrdinalSet(wanted[0], frozenset(wanted[1]))
+    taken = []
+    while steps := now.steps(goal):
+        now = steps[0].after
+        taken.append((steps[0].ordinal, now.replicas, sorted(now.slots)))
+    assert expected == taken
+
+
+@pytest.mark.slow
+@given(sets(), sets())
+def test_each_step_changes_one_pod_and_the_steps_end_at_the_wanted_pods(before: OrdinalSet, wanted: OrdinalSet) -> None:
+    now, there, goal = before, set(before.ordinals), set(wanted.ordinals)
+    joining, leaving = goal - there, there - goal
+    while steps := now.steps(wanted):
+        for step in steps:
+            there ^= {step.ordinal}
+            assert sorted(there) == step.after.ordinals
+            assert wanted.slots >= {slot for slot in step.after.slots if slot > step.after.bound - 1}
+        now = steps[-1].after
+    assert wanted.ordinals == now.ordinals
+    assert joining == set(now.ordinals) - set(before.ordinals)
+    assert leaving == set(before.ordinals) - set(now.ordinals)
+
+
+@pytest.mark.slow
+@given(sets(), sets())
+def test_steps_may_stop_anywhere_and_continue(before: OrdinalSet, wanted: OrdinalSet) -> None:
+    at_once = before.steps(wanted)
+    for done, step in enumerate(at_once[:-1], start=1):
+        assert at_once[done:] == step.after.steps(wanted)
+
+
+@pytest.mark.slow
+@given(st.integers(0, 6), st.integers(0, 6))
+def test_without_slots_the_highest_ordinals_join_and_leave(before: int, wanted: int) -> None:
+    taken = [step.ordinal for step in OrdinalSet(before).steps(OrdinalSet(wanted))]
+    assert (list(range(before, wanted)) or list(range(before - 1, wanted - 1, -1))) == taken
+    assert not any(step.after.slots for step in OrdinalSet(before).steps(OrdinalSet(wanted)))

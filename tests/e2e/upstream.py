@@ -33,11 +33,18 @@ _HTTP2 = b"PRI "
 """The beginning of a gRPC connection."""
 
 
-def skip_where_it_is_missing() -> None:
+def skip_where_it_is_missing(binary: Path = BINARY) -> None:
     """Skip with the reason, or fail where everything is required."""
-    if not BINARY.exists():
-        assert not os.environ.get("REQUIRE_EVERYTHING"), f"{BINARY} is missing"
+    if not binary.exists():
+        assert not os.environ.get("REQUIRE_EVERYTHING"), f"{binary} is missing"
         pytest.skip("no TiDB Operator v1.6: run `make upstream`")
+
+
+def ordinals() -> Path:
+    """The program that answers with the ordinals of Advanced StatefulSets; skips where it was not built."""
+    binary = BINARY.parent / "ordinals"
+    skip_where_it_is_missing(binary)
+    return binary
 
 
 @dataclass(frozen=True, slots=True)
