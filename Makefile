@@ -80,6 +80,9 @@ controlplane: ## Build etcd, the Kubernetes control plane and kubectl for tests 
 storages: ## Get the servers of Azure and Google Cloud Storage for tests (needs Go and npm); S3's comes with `make venv`
 	@hack/storages/build.sh
 
+axe: ## Get axe-core, which checks pages in a browser, for tests (needs npm)
+	@hack/axe/build.sh
+
 prometheus: ## Build Prometheus with its discovery of Kubernetes' pods for tests (needs Go)
 	@hack/prometheus/build.sh
 
@@ -167,6 +170,6 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@SCHEDULING_RUNS=200 $(BIN)/pytest -q tests/scheduler/test_real_scheduler.py
 
 clean: ## Remove what make made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info hack/axe/node_modules hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
 
-.PHONY: help venv docs sample run test test-thorough test-fast lint format check bench walk soak controlplane storages prometheus helm upstream peers manifests release simulate simulate-slice clean
+.PHONY: help venv docs sample run test test-thorough test-fast lint format check bench walk soak controlplane storages axe prometheus helm upstream peers manifests release simulate simulate-slice clean

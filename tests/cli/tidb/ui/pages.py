@@ -83,6 +83,8 @@ class Page(HTMLParser):
         self.elements.append(element)
         if tag not in _VOID:
             self._open.append(element)
+        elif tag == "br":
+            self.handle_data("\n")
 
     def handle_endtag(self, tag: str) -> None:
         """See HTMLParser."""

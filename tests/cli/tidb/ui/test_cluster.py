@@ -10,11 +10,11 @@ from cli.tidb.ui.cluster import Range, ranges_of
 from cli.tidb.ui.templating import templates
 from kube.client import Client
 from kube.objects import Json
-from ports.transport import Transport
+from ports.transport import Request, Response, Transport
 from tests.apis.backups import by_br
-from tests.cli.tidb.objects import cluster, facts
+from tests.cli.tidb.objects import LONG_AGO, cluster, condition, facts, store
 from tests.cli.tidb.test_hostile_texts import Hostile
-from tests.cli.tidb.typing_commands import ReadOnly, Refusing
+from tests.cli.tidb.typing_commands import Listing, ReadOnly, Refusing
 from tests.cli.tidb.ui.pages import Page, open_page
 from tests.cli.tidb.ui.test_overview import HOSTILE
 from tests.operator_world import OperatorWorld
@@ -130,3 +130,93 @@ def _at(hour: int) -> datetime:
 def test_a_log_restores_from_its_first_snapshot_on(snapshots: list[Json], expected: list[Range]) -> None:
     log = _backup("log", "log", commitTs=_ts(0), logCheckpointTs=_ts(9), logSuccessTruncateUntil=_ts(2))
     assert expected == list(ranges_of(facts(cluster(), backups=[log, *snapshots])))
+
+
+class Everything(Listing):
+    """A server with the cluster `shop`, about which a status has every part; its user may not list nodes."""
+
+    def __init__(self) -> None:
+        counts = {"name": "data", "boundCount": 3, "modifiedCapacity": "2Gi", "modifiedStorageClass": "fast"}
+        lost = {"podName": "shop-tikv-9", "storeID": "9", "createdAt": LONG_AGO, "hostDown": True}
+        tikv = {
+            "phase": "Scale",
+            "stores": {"2": store(2)},
+            "failureStores": {"9": lost},
+            "volumes": {"data": counts | {"modifiedCount": 2, "resizedCount": 1}},
+            "conditions": [condition("Observed", "PDSilent", holds=False)],
+        }
+        conditions = [
+            condition("Ready", "PDUnhealthy", "PD has no quorum.", holds=False),
+            condition("Progressing", "RollingUpdate", "waiting for shop-tikv-2", holds=True),
+            condition("CertificatesValid", "ExpiresWithin7Days", "Secret a expires.", holds=False),
+            condition("SettingsOverridden", "SettingsOverridden", "spec.tidb.config.store has no effect."),
+        ]
+        self._found = cluster(status={"conditions": conditions, "tikv": tikv}).object
+        schedule = {"schedule": "0 2 * * *", "backupTemplate": {"br": {"cluster": "shop"}}}
+        meta = {"namespace": "default"}
+        ready = [condition("Ready", "Ready", "It matches its spec.")]
+        monitor = {"spec": {"clusters": [{"name": "shop"}]}, "status": {"conditions": ready}}
+        event = {
+            "type": "Warning",
+            "reason": "Evicted",
+            "message": "A pod left.",
+            "count": 3,
+            "lastTimestamp": LONG_AGO,
+        }
+        backups = [
+            _snapshot(3) | {"status": _snapshot(3)["status"] | {"phase": "Complete", "timeCompleted": LONG_AGO}},
+            _backup("log", "log", commitTs=_ts(0), logCheckpointTs=_ts(9)),
+            _backup("late", "snapshot", phase="Failed", conditions=[condition("Failed", "X", "BR lost the storage.")]),
+        ]
+        super().__init__(
+            tidbclusters=("TidbCluster", [self._found.decode()]),
+            dmclusters=("DMCluster", []),
+            pods=("Pod", []),
+            events=("Event", [{"metadata": meta | {"name": "e"}, **event}]),
+            backups=("Backup", backups),
+            backupschedules=("BackupSchedule", [{"metadata": meta | {"name": "nightly"}, "spec": schedule}]),
+            tidbmonitors=("TidbMonitor", [{"metadata": meta | {"name": "watch"}, **monitor}]),
+        )
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        if "/tidbclusters/shop" in request.url:
+            return Response(200, {}, self._found.raw)
+        if "/nodes" in request.url:
+            return Response(403, {}, b"{}")
+        return super().request(request)
+
+
+def test_shows_every_part_of_a_status() -> None:
+    page = _page(Everything(), "/clusters/tc/default/shop")
+    assert [
+        "Waits for",
+        "Components",
+        "Pods",
+        "Replaced by failover",
+        "Volumes being changed",
+        "Without effect",
+        "Certificates",
+        "Backups",
+        "Monitors",
+        "Events",
+        "Not shown",
+    ] == [each.text for each in page.every("h2")]
+    for expected in (
+        "not Ready: PDUnhealthy for 0s PD has no quorum.",
+        "cluster: RollingUpdate for 0s waiting for shop-tikv-2",
+        "unknown, last seen 1/1 0s ago",
+        "Not on a node shop-pd-0 Missing",
+        "shop-tikv-2 Missing unknown (last seen Up)",
+        "tikv shop-tikv-9 (9) 0s ago, its host is down",
+        "tikv: 1 of 3 volumes data are 2Gi fast",
+        "not valid ExpiresWithin7Days: Secret a expires.",
+        "restorable to any time from 2026-01-01 03:00:00 to 2026-01-01 09:00:00 (UTC)",
+        "at-3 snapshot Complete 0s ago",
+        "late snapshot Failed: BR lost the storage.",
+        "Schedule nightly (0 2 * * *): the operator has not looked at it yet",
+        "watch Ready: It matches its spec.",
+        "Warning: Evicted 0s ago, 3 times A pod left.",
+        "nodes: you may not list them",
+    ):
+        assert expected in page.text

@@ -11,11 +11,11 @@ from tests.cli.tidb.ui.pages import Page, open_page
 from tests.operator_world import OperatorWorld
 
 
-def _listing(*clusters: Json, dm: list[Json] | None = None) -> Listing:
-    return Listing(tidbclusters=("TidbCluster", list(clusters)), dmclusters=("DMCluster", dm or []))
+def clusters(*found: Json, dm: list[Json] | None = None) -> Listing:
+    return Listing(tidbclusters=("TidbCluster", list(found)), dmclusters=("DMCluster", dm or []))
 
 
-def _cluster(name: str = "shop", *conditions: Json) -> Json:
+def one_cluster(name: str = "shop", *conditions: Json) -> Json:
     return cluster(name, status={"conditions": list(conditions)}).object.decode()
 
 
@@ -36,7 +36,7 @@ def test_shows_a_running_cluster_and_writes_nothing(running: OperatorWorld) -> N
 def test_shows_what_a_cluster_waits_for_and_since_when() -> None:
     waits = condition("Progressing", "StoreNotUp", "TiKV store 4 is Down.", holds=False)
     page = _overview(
-        _listing(_cluster("shop", condition("Ready", "TiKVStoreNotUp", "A store is down.", holds=False), waits))
+        clusters(one_cluster("shop", condition("Ready", "TiKVStoreNotUp", "A store is down.", holds=False), waits))
     )
     assert "0 Ready, 1 not Ready, 1 needs you." in page.text
     assert "not Ready: TiKVStoreNotUp" in page.text
@@ -48,7 +48,9 @@ def test_shows_what_a_cluster_waits_for_and_since_when() -> None:
 def test_shows_those_first_that_need_attention() -> None:
     needs_user = condition("Progressing", "Refused", "No.", holds=False)
     ready = condition("Ready", "Ready", "Serves.")
-    found = _overview(_listing(_cluster("a", ready), _cluster("b"), _cluster("c", ready, needs_user), dm=[_dm()]))
+    found = _overview(
+        clusters(one_cluster("a", ready), one_cluster("b"), one_cluster("c", ready, needs_user), dm=[_dm()])
+    )
     assert ["c", "b", "sync", "a"] == [each.text for each in found.every("h2")]
 
 
@@ -57,8 +59,8 @@ def _dm() -> Json:
 
 
 def test_names_clusters_that_cannot_be_decoded_beside_the_others() -> None:
-    broken = _cluster("broken") | {"spec": {"tikv": "three"}}
-    page = _overview(_listing(broken, _cluster()))
+    broken = one_cluster("broken") | {"spec": {"tikv": "three"}}
+    page = _overview(clusters(broken, one_cluster()))
     assert ["shop", "Not shown"] == [each.text for each in page.every("h2")]
     assert "TidbCluster default/broken: TidbCluster default/broken cannot be read" in page.text
 
@@ -73,13 +75,13 @@ class _OneNamespace(Refusing):
 
 
 def test_a_user_of_one_namespace_sees_its_clusters() -> None:
-    page = _overview(_OneNamespace(_listing(_cluster()), "tidbclusters"))
+    page = _overview(_OneNamespace(clusters(one_cluster()), "tidbclusters"))
     assert ["shop", "Not shown"] == [each.text for each in page.every("h2")]
     assert "tidbclusters of all namespaces: you may not list them" in page.text
 
 
 def test_a_user_without_rights_reads_why_nothing_is_shown() -> None:
-    page = _overview(Refusing(_listing(), "tidbclusters", "dmclusters"))
+    page = _overview(Refusing(clusters(), "tidbclusters", "dmclusters"))
     assert "There is no cluster that you may read." in page.text
     assert "dmclusters of namespace default: you may not list them" in page.text
 
@@ -115,7 +117,7 @@ def test_says_that_the_server_cannot_be_reached() -> None:
 
 
 def test_an_address_without_a_page_leads_to_all_clusters() -> None:
-    with open_page(Client(_listing())) as browser:
+    with open_page(Client(clusters())) as browser:
         page = browser.page("/nowhere", status=404)
     assert ["Not Found"] == [each.text for each in page.every("h1")]
 
@@ -125,10 +127,10 @@ HOSTILE = "</title><script src=//evil.example></script>\"'><img src=x onerror=al
 
 def test_shows_hostile_texts_as_text() -> None:
     conditions = (condition("Ready", HOSTILE, HOSTILE, holds=False), condition("Progressing", HOSTILE, HOSTILE))
-    one = _cluster("shop", *({**each, "lastTransitionTime": HOSTILE} for each in conditions))
+    one = one_cluster("shop", *({**each, "lastTransitionTime": HOSTILE} for each in conditions))
     one["metadata"] |= {"name": HOSTILE, "namespace": HOSTILE, "labels": {"x": HOSTILE}}
     one["spec"]["version"] = HOSTILE
-    page = _overview(_listing(one))
+    page = _overview(clusters(one))
     assert ["/static/page.js"] == [each.attributes["src"] for each in page.every("script")]
     assert {"/static/icon.svg"} == {each.attributes["src"] for each in page.every("img")}
     assert page.text.count("<script src=//evil.example></script>\"'><img src=x onerror=alert(1)>{{7*7}}") > 5

@@ -1,0 +1,191 @@
+"""The page in Chromium: accessible at every width, usable with a keyboard, and live."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import Page as Tab
+from playwright.sync_api import ViewportSize, sync_playwright
+
+from kube.client import Client
+from kube.objects import Json
+from ports.transport import Request, Response
+from tests.cli.tidb.objects import condition
+from tests.cli.tidb.test_hostile_texts import Hostile
+from tests.cli.tidb.typing_commands import Listing
+from tests.cli.tidb.ui.pages import Browser, open_page
+from tests.cli.tidb.ui.test_cluster import Everything
+from tests.cli.tidb.ui.test_overview import HOSTILE, clusters, one_cluster
+from tests.e2e.operators import ROOT
+from tests.operator_world import OperatorWorld
+
+pytestmark = pytest.mark.slow
+
+_AXE = ROOT / "hack" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_PHONE = ViewportSize(width=360, height=740)
+_DESK = ViewportSize(width=1280, height=800)
+_WALL = ViewportSize(width=3840, height=2160)
+
+
+def _required(path: str | None, way_out: str) -> str:
+    """The path of a tool that exists; skips without it."""
+    if path is None and os.environ.get("REQUIRE_EVERYTHING"):
+        pytest.fail(f"{way_out}; it is required here")
+    if path is None:
+        pytest.skip(way_out)
+    return path
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    found = _required(str(_AXE) if _AXE.exists() else None, "no axe-core: run `make axe`")
+    return Path(found).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    program = _required(found, "no Chromium: install it (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        # root may start it without its sandbox only
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def _tab(chromium: Chromium, page: Browser, size: ViewportSize = _DESK, *, dark: bool = False) -> Iterator[Tab]:
+    """A tab that has opened the address with the token.
+
+    It fails the test if the page asks another host, opens a dialog, or complains on the console.
+    """
+    with chromium.new_context(viewport=size, color_scheme="dark" if dark else "light") as context:
+        tab, complaints = context.new_page(), list[str]()
+        tab.set_default_timeout(20_000)
+        tab.on("console", lambda said: complaints.append(said.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+        tab.on("request", lambda sent: complaints.append(sent.url) if not sent.url.startswith(page.origin) else None)
+        tab.goto(page.address)
+        yield tab
+        assert [] == complaints
+
+
+def _violations(tab: Tab, axe: str) -> list[str]:
+    """What axe finds, each with the first element concerned."""
+    tab.evaluate(axe)
+    found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found["violations"]]
+
+
+class _Changing(Listing):
+    """A server whose list of clusters a test changes."""
+
+    def __init__(self, *clusters: Json) -> None:
+        super().__init__()
+        self.clusters = clusters
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        return clusters(*self.clusters).request(request)
+
+
+_UNREADY = condition("Ready", "TiKVStoreNotUp", "A store is down.", holds=False)
+_WAITS = condition("Progressing", "StoreNotUp", "TiKV store 4 is Down.", holds=False)
+_READY = condition("Ready", "Ready", "It serves.")
+
+
+@pytest.mark.parametrize(("size", "dark"), [(_PHONE, False), (_DESK, True), (_WALL, False)], ids=["360", "1280", "4K"])
+def test_every_view_is_accessible_and_fits(
+    running: OperatorWorld, chromium: Chromium, axe: str, size: ViewportSize, *, dark: bool
+) -> None:
+    with open_page(running.admin) as page, _tab(chromium, page, size, dark=dark) as tab:
+        for path in ("/", "/clusters/tc/default/basic", "/reasons", "/reasons/PDUnhealthy"):
+            tab.goto(page.origin + path)
+            assert [] == _violations(tab, axe), path
+            assert size["width"] == tab.evaluate("document.documentElement.scrollWidth"), path
+
+
+@pytest.mark.parametrize("size", [_PHONE, _DESK], ids=["360", "1280"])
+def test_hostile_texts_stay_text_and_fit(
+    running: OperatorWorld, chromium: Chromium, axe: str, size: ViewportSize
+) -> None:
+    hostile = Client(Hostile(running.world.transport(), HOSTILE + "x" * 300))
+    with open_page(hostile) as page, _tab(chromium, page, size) as tab:
+        for path in ("/", "/clusters/tc/default/basic"):
+            tab.goto(page.origin + path)
+            assert [] == _violations(tab, axe), path
+            assert size["width"] == tab.evaluate("document.documentElement.scrollWidth"), path
+            assert "<script src=//evil.example>" in tab.inner_text("main")
+            assert 0 == tab.locator("main script, main img, main iframe").count()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_troubles_are_accessible(chromium: Chromium, axe: str, *, dark: bool) -> None:
+    with open_page(Client(Everything())) as page, _tab(chromium, page, _PHONE, dark=dark) as tab:
+        for path in ("/", "/clusters/tc/default/shop"):
+            tab.goto(page.origin + path)
+            assert [] == _violations(tab, axe), path
+            assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth"), path
+
+
+def test_a_keyboard_reaches_everything(chromium: Chromium) -> None:
+    listed = clusters(one_cluster("a", _UNREADY, _WAITS), one_cluster("b", _READY))
+    with open_page(Client(listed)) as page, _tab(chromium, page) as tab:
+        tab.keyboard.press("Tab")
+        assert "Skip to content" == tab.locator(":focus").inner_text()
+        assert tab.locator(":focus").bounding_box()["x"] >= 0  # type: ignore[index]  # it is shown
+        tab.keyboard.press("Enter")
+        assert "main" == tab.evaluate("document.activeElement.id")
+        tab.goto(page.origin)
+        reached = []
+        for _ in range(tab.locator("a, button").count()):
+            tab.keyboard.press("Tab")
+            reached.append(tab.locator(":focus").inner_text())
+            assert "none" != tab.evaluate("getComputedStyle(document.activeElement).outlineStyle"), reached
+        assert ["Overview", "Reasons", "Pause updates", "a", "TiKVStoreNotUp"] == reached[2:7]
+        assert "b" == reached[-1]
+
+
+def test_a_change_appears_and_the_focus_stays(chromium: Chromium) -> None:
+    server = _Changing(one_cluster("a", _UNREADY), one_cluster("b", _READY))
+    with open_page(Client(server)) as page, _tab(chromium, page) as tab:
+        tab.clock.install()
+        tab.reload()
+        tab.get_by_role("link", name="b", exact=True).focus()
+        server.clusters = (one_cluster("a", _UNREADY, _WAITS), one_cluster("b", _READY))
+        tab.clock.run_for(3000)
+        tab.get_by_text("TiKV store 4 is Down.").wait_for()
+        assert "b" == tab.locator(":focus").inner_text()
+
+
+def test_updates_pause_until_they_are_resumed(chromium: Chromium) -> None:
+    server = _Changing(one_cluster("a", _READY))
+    with open_page(Client(server)) as page, _tab(chromium, page) as tab:
+        tab.clock.install()
+        tab.reload()
+        button = tab.get_by_role("button", name="Pause updates")
+        button.press("Space")
+        assert "true" == button.get_attribute("aria-pressed")
+        server.clusters = (one_cluster("z", _READY),)
+        tab.clock.run_for(9000)
+        assert tab.get_by_role("heading", name="a", exact=True).is_visible()
+        button.press("Space")
+        tab.clock.run_for(3000)
+        tab.get_by_role("heading", name="z", exact=True).wait_for()
+
+
+def test_says_that_what_is_shown_is_old_once_the_server_has_ended(chromium: Chromium) -> None:
+    with chromium.new_context() as context:
+        tab = context.new_page()
+        tab.clock.install()
+        with open_page(Client(clusters(one_cluster("a", _READY)))) as page:
+            tab.goto(page.address)
+        tab.clock.run_for(3000)
+        tab.get_by_role("status").get_by_text("what you see is old").wait_for()
+        assert tab.get_by_role("heading", name="a", exact=True).is_visible()
