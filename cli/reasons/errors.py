@@ -13,10 +13,15 @@ _PERMISSIONS = (
     "Compare the operator's permissions with manifests/operator/rbac-cluster.yaml; the message names verb and resource."
 )
 
+_CREDENTIAL = (
+    "Look at the operator's log: the token of its ServiceAccount, or the credential of its kubeconfig, is missing or "
+    "has expired."
+)
+
 ERRORS: Mapping[str, Reason] = {
     "ApiError": _kubernetes("The API server, or a component, refused a request. The message contains its answer."),
     "BadRequest": _kubernetes("The API server rejected a request as malformed."),
-    "Unauthorized": _kubernetes("The API server does not accept the operator's credential.", _PERMISSIONS),
+    "Unauthorized": _kubernetes("The API server does not accept the operator's credential.", _CREDENTIAL),
     "Forbidden": _kubernetes(
         "The operator lacks a permission, or a policy of the cluster, such as a quota or an admission webhook, refuses "
         "what it writes. The message says which.",
@@ -48,15 +53,13 @@ ERRORS: Mapping[str, Reason] = {
     "RequestTimeout": _kubernetes("The API server did not answer in time."),
     "AnswerRefused": _kubernetes("An answer exceeds the size that the operator reads, or is encoded."),
     "TlsError": _kubernetes("The TLS handshake with the API server failed."),
-    "CredentialMissing": _kubernetes("The operator could not obtain its credential.", _PERMISSIONS),
+    "CredentialMissing": _kubernetes("The operator could not obtain its credential.", _CREDENTIAL),
     "TransportClosed": _kubernetes("The operator is shutting down.", NOTHING),
     "ForeignOwner": Reason(
         "An object of the required name belongs to another owner. The message names both. If that owner is a "
         "TidbCluster of the same name, it was deleted, and Kubernetes is about to delete what it has left.",
-        "It leaves that object alone. A component that has a StatefulSet already is looked after as it runs: it is "
-        "scaled, and lost pods are replaced. Everything else continues when the object changes, or within half a "
-        "minute when "
-        "the object lacks the label `app.kubernetes.io/managed-by: tidb-operator`.",
+        "It leaves that object alone. A component that has a StatefulSet already is scaled, and its lost "
+        "pods are replaced. Everything else continues within half a minute after the object has changed.",
         "Delete or rename that object, or the TidbCluster. An object without a controller is adopted when its "
         "`app.kubernetes.io/` labels match the component.",
     ),

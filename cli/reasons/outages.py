@@ -7,8 +7,8 @@ from cli.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
 _WATCHES = "It replaces what failover may replace."
 _KEEPS = "It removes nothing, and trusts no earlier answer."
 _LEADERLESS = (
-    "Read the logs of the members: they say why no election succeeds. Check NetworkPolicies and DNS between the pods, "
-    "and whether their disks are full or slow."
+    "Read the logs of the members. Check NetworkPolicies and DNS between the pods, and whether their "
+    "disks are full or slow."
 )
 
 OUTAGES: Mapping[str, Reason] = {
@@ -32,8 +32,8 @@ OUTAGES: Mapping[str, Reason] = {
         "So many TiKV stores are Disconnected or Down that regions can have lost the majority of their replicas. These "
         "regions cannot be read or written.",
         _WATCHES,
-        "Bring back the stores that the message names: every store that returns gives regions their quorum back. "
-        "Delete none of their volumes. If they are gone for good, see PD's documentation of `unsafe recovery`.",
+        "Bring back the stores that the message names, and delete none of their volumes. If they are gone "
+        "for good, see PD's documentation of `unsafe recovery`.",
     ),
     "TiFlashDown": Reason(
         "All TiFlash stores are Disconnected or Down. Queries that need TiFlash fail; TiKV has all data.",

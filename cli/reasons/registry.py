@@ -131,10 +131,10 @@ _SPEC: Mapping[str, Reason] = {
         "Correct the fields that the message names and apply the manifest again.",
     ),
     "InstanceTaken": Reason(
-        "Another TidbCluster of the namespace has the same instance name: the label `app.kubernetes.io/instance`, or "
-        "without one the name. It stands in all selectors, so that both would take the other's pods for their own. The "
-        "name belongs to the TidbCluster that runs or has data under it, else to the older one. Objects, and volumes "
-        "with data, that a deleted TidbCluster has left hold the name, too.",
+        "Another TidbCluster of the namespace has the same instance name: the label "
+        "`app.kubernetes.io/instance`, or without one the name. Both would take the other's pods for their "
+        "own. The name belongs to the TidbCluster that runs or has data under it, else to the older one. "
+        "What a deleted TidbCluster has left holds the name, too.",
         "It makes no changes for this TidbCluster, and continues as soon as the name is free.",
         "Give this TidbCluster another label `app.kubernetes.io/instance`. Argo CD sets it: let it track by annotation "
         "(`application.resourceTrackingMethod: annotation`), or choose another label for it "
@@ -191,18 +191,17 @@ _SPEC: Mapping[str, Reason] = {
 
 _STARTING: Mapping[str, Reason] = {
     "ForeignEdit": Reason(
-        "A client other than the operator has changed the spec of a StatefulSet: its pod template, the partition of "
-        "its update strategy, or another field that only the operator writes. The message names the first field.",
+        "Another client has changed a field of a StatefulSet that only the operator writes, such as its "
+        "pod template. The message names the first field.",
         "It has undone the change. Pods that already had the foreign template restart one by one; the others stay.",
-        "Change the TidbCluster instead of the StatefulSet. To restart pods, set the annotation "
-        "`tidb.pingcap.com/restartedAt` in `spec.<component>.annotations`; `kubectl rollout restart` is undone. If it "
-        "recurs, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
+        "Change the TidbCluster instead. To restart pods, use `kubectl tidb restart`, not `kubectl rollout "
+        "restart`. If it recurs, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
     ),
     "Contested": Reason(
-        "Another controller, or an admission webhook, undoes each time what the operator writes to an object that is "
-        "not a StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message names the first field. What "
-        "a webhook changes in the pod template of a Deployment stays, and only the log reports it. Or another client "
-        "deletes an object each time that the operator has created it.",
+        "Another controller, or an admission webhook, undoes each time what the operator writes to an "
+        "object that is not a StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message "
+        "names the first field. Or another client deletes an object each time that the operator has "
+        "created it.",
         "It writes or creates the object three times immediately, then once a minute. Everything else continues.",
         "Find out who writes: `kubectl get KIND NAME --show-managed-fields -o yaml`, "
         "`kubectl get mutatingwebhookconfigurations`. Have them leave the objects of the cluster alone, or say what "
@@ -210,14 +209,14 @@ _STARTING: Mapping[str, Reason] = {
     ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", TRANSIENT),
     "WaitingForPD": Reason(
-        "TiKV, TiFlash or the restart of another component waits for PD: for a quorum of healthy members, or for the "
-        "end of PD's own upgrade or scaling.",
+        "TiKV, TiFlash or the restart of another component waits for a quorum of healthy PD members, or "
+        "for the end of PD's own upgrade or scaling.",
         "It continues when PD is done.",
         "Look at what PD is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pd.conditions}'`.",
     ),
     "WaitingForTiFlash": Reason(
-        "The restart of TiKV's or TiDB's pods waits for the end of TiFlash's own upgrade or scaling: a TiFlash that is "
-        "older than TiKV may not understand it.",
+        "The restart of TiKV's or TiDB's pods waits for TiFlash's own upgrade or scaling: an older TiFlash "
+        "may not understand TiKV.",
         "It continues when TiFlash is done.",
         "Look at what TiFlash is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tiflash.conditions}'`.",
     ),
@@ -228,8 +227,8 @@ _STARTING: Mapping[str, Reason] = {
         "Look at the error of PD in the message.",
     ),
     "WaitingForTiKV": Reason(
-        "TiDB or TiCDC, or the restart of their pods, waits for TiKV: for a store that is Up, or for the end of TiKV's "
-        "own upgrade or scaling.",
+        "TiDB or TiCDC, or the restart of their pods, waits for a TiKV store that is Up, or for the end of "
+        "TiKV's own upgrade or scaling.",
         "It continues when TiKV is done.",
         "Look at what TiKV is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tikv.conditions}'`.",
     ),
@@ -414,9 +413,7 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "for other names, or is signed by an authority that the other components do not trust. The message names the "
         "Secret, the key in it, and what is wrong.",
         "Pods that are running keep running. It reads the Secrets again every ten seconds while one is wrong.",
-        "Correct what the message names. PD, TiKV, TiDB and the operator read a renewed certificate without a "
-        "restart. Servers read an authority (`ca.crt`) only when they start: first put the old and the new authority "
-        "into all Secrets and restart the components, then replace the certificates.",
+        "Correct what the message names; [Renew them](../tls.md#renew-them) says what needs a restart.",
     ),
     "BadTLS": Reason(
         "The Secret `NAME-cluster-client-secret` lacks a certificate, a key or a CA, or they do not match.",
@@ -445,12 +442,11 @@ _RESTARTING: Mapping[str, Reason] = {
         "Nothing while it proceeds. After ten minutes at one step the reason becomes `RollingUpdateStuck`.",
     ),
     "RollingUpdateStuck": Reason(
-        "A rolling restart has been at one step for ten minutes: the named pod does not come up or serve, or PD or "
-        "another component refuses the step. The pods below still run the old revision.",
+        "A rolling restart has been at one step for ten minutes: the named pod does not come up or serve, "
+        "or PD or another component refuses the step.",
         "It restarts no further pod, and continues by itself once it can.",
-        "`kubectl describe pod`, `kubectl logs`, or the refusal in the message say why. If the new spec is wrong, "
-        "correct it or take it back: the pods that it broke are replaced first. If a node has no room or is gone, see "
-        "to the node.",
+        "`kubectl describe pod`, `kubectl logs`, or the message say why. If the new spec is wrong, correct "
+        "it: the pods that it broke are replaced first. If a node has no room or is gone, see to the node.",
     ),
     "Scaling": Reason(
         "The pods have a new template while the component is being scaled.",
@@ -524,8 +520,8 @@ _SCALING: Mapping[str, Reason] = {
         "Nothing. If a pod remains Pending: `kubectl describe pod`.",
     ),
     "ScalingIn": Reason(
-        "Pods are being removed, highest ordinals first. A TiKV store moves its data away first, and the message says "
-        "how many regions are left; a PD member transfers its leadership and leaves PD.",
+        "Pods are being removed, highest ordinals first. A TiKV store moves its data away first (the "
+        "message says how many regions are left), and a PD member leaves PD.",
         "It removes a pod when PD reports its store as Tombstone, or no longer lists its member. Its volumes are kept.",
         "Nothing; with a lot of data this takes hours. Raise the replicas again to cancel it: a store that is still "
         "Offline becomes Up again and keeps its data.",
@@ -534,8 +530,8 @@ _SCALING: Mapping[str, Reason] = {
         "The scale-in would lose data, the stores that stay have no room for the data of those that leave, or "
         "something else depends on PD. The message says why.",
         "It removes nothing, and reverts the steps already taken. It asks PD again every 30 seconds.",
-        "Raise the replicas again. To continue: lower PD's `max-replicas`, or a table's replicas on TiFlash, or give "
-        "the stores that stay larger volumes (`requests.storage`), or remove what the message names.",
+        "Raise the replicas again. To continue: lower PD's `max-replicas`, or a table's replicas on "
+        "TiFlash, enlarge the volumes of the stores that stay, or remove what the message names.",
     ),
     "UnknownFields": Reason(
         "The spec has fields that this operator, or Kubernetes, does not know: they have no effect. The condition "
@@ -556,13 +552,13 @@ _SCALING: Mapping[str, Reason] = {
         "Remove the fields, or write what the message says instead.",
     ),
     "BinlogRemoved": Reason(
-        "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a TiDB that runs "
-        "already the condition `BinlogSupported` says so; an older one is not upgraded, since drainers would miss all "
-        "that is written from then on. Neither is Pump, which has no such version: TiDB cannot commit without one.",
+        "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a "
+        "TiDB that runs already the condition `BinlogSupported` says so; an older one is not upgraded, "
+        "since drainers would miss what it writes. Neither is Pump, which has no such version.",
         "It restarts no pod of the cluster for the new version, and continues with everything else.",
         "Leave Pump at its version with `spec.pump.version`, and set up replication with TiCDC. Then set "
-        "`spec.tidb.binlogEnabled` to false: TiDB is upgraded. At last scale Pump to 0 replicas, remove `spec.pump`. "
-        "Or leave TiDB at its version, too, with `spec.tidb.version`.",
+        "`spec.tidb.binlogEnabled` to false: TiDB is upgraded. Finally scale Pump to 0 replicas and remove "
+        "`spec.pump`. Or leave TiDB at its version, too, with `spec.tidb.version`.",
     ),
     "PodsOfOthers": Reason(
         "Pods that do not belong to this cluster carry the labels of its pods. The Services of "
@@ -582,15 +578,15 @@ _VOLUMES: Mapping[str, Reason] = {
     "GrowingVolumes": Reason(
         "Volume claims request more storage, and the storage provider has not granted it to all of them yet.",
         "It waits, then recreates the StatefulSet with the new size. No pod is restarted.",
-        "Nothing, unless the message says what keeps a claim from it: an error of the storage driver, or that the file "
-        "system grows when the pod restarts (`FileSystemResizePending`): restart that pod then. More is shown by "
-        "`kubectl describe pvc CLAIM`.",
+        "Nothing, unless the message names an error of the storage driver, or `FileSystemResizePending`: "
+        "then restart that pod. `kubectl describe pvc CLAIM` shows more.",
     ),
     "VolumeCantChange": Reason(
-        "A volume cannot be changed as the spec requests: it would be smaller, of another class, its class does not "
-        "allow expansion, or the storage driver or Kubernetes refuses its volume attributes class. Or new volumes come "
-        "out as the old ones are. Or a claim has no volume yet, and is kept although the spec asks for another: its "
-        "volume is to come with data, as it has a source of data, a selector, or the id of a member or store.",
+        "A volume cannot be changed as the spec requests: it would be smaller, of another class, its class "
+        "does not allow expansion, or the storage driver or Kubernetes refuses its volume attributes "
+        "class. Or new volumes come out as the old ones are. Or a claim without a volume is kept, since "
+        "its volume is to come with data: it has a source of data, a selector, or the id of a member or "
+        "store.",
         "It leaves the volumes of that component as they are.",
         "Set the size or class back to what the message says. To have the volumes replaced, pod by pod, after their "
         "data has been moved away: `spec.enablePVCReplace: true`. To allow expansion: `kubectl patch storageclass "
@@ -618,8 +614,7 @@ _SUSPENDING: Mapping[str, Reason] = {
         "Nothing; set the field to false to cancel it.",
     ),
     "NodeLost": Reason(
-        "Pods must end or be recreated, but their node does not answer: their processes may still be "
-        "running. If they belong to a StatefulSet that was deleted, Kubernetes may not create other pods before.",
+        "Pods must end or be recreated, but their node does not answer: their processes may still be running.",
         "It waits: Kubernetes ends such a pod only when its node is back, or when you declare that the machine is "
         "gone.",
         "If the machine is gone for good, `kubectl delete node NODE`, or, if the Node is to stay, `kubectl taint nodes "
