@@ -43,10 +43,14 @@ _HANDLER = ("resource", "handler")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """The common part of several metrics, in words, and their labels by name."""
+    """The common part of several metrics, in words, and their labels by name.
+
+    `as_those` begins the names of other metrics, which mean the same of other objects.
+    """
 
     says: str
     labels: Mapping[str, Sequence[str]]
+    as_those: str = ""
 
 
 _CLUSTERS = {
@@ -83,8 +87,9 @@ TOPICS: Mapping[str, Topic] = {
         {f"tidb_operator_cluster_{name}": labels for name, labels in _CLUSTERS.items()},
     ),
     "DMClusters": Topic(
-        "Only the leader serves them, as for TidbClusters; `component` is `dm-master` or `dm-worker`.",
+        "Only the leader serves them; `component` is `dm-master` or `dm-worker`.",
         {f"tidb_operator_dm_cluster_{name}": _CLUSTERS[name] for name in _OF_DM_CLUSTERS},
+        as_those="tidb_operator_cluster_",
     ),
     "Backups": Topic(
         "Only the leader serves them; v1.6 has none. A log backup that is paused or stopped has no lag.",
@@ -286,6 +291,8 @@ def _section(title: str, topic: Topic, served: Mapping[str, Metric]) -> str:
     says = f"{topic.says} All have {_labels(shared)}." if shared else topic.says
     own = {name: labels for name, labels in topic.labels.items() if not name.startswith(_FROM_CLIENT)}
     rows = [_row(name, [each for each in labels if each not in shared], served[name]) for name, labels in own.items()]
+    if topic.as_those:
+        rows = [f"- {', '.join(f'`{name}`' for name in own)}: as `{topic.as_those}…`."]
     if others := ", ".join(f"`{name}`" for name in topic.labels if name not in own):
         rows.append(f"- {others}: see [Python's client](https://prometheus.github.io/client_python/collector/).")
     return "\n".join([f"## {title}\n", f"{says}\n", *rows, ""])
