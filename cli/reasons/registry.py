@@ -26,7 +26,7 @@ from cli.reasons.reason import (
 def _other_volumes(title: str, field: str, instead: str = "") -> Reason:
     """The reason for a component whose StatefulSet lacks a volume that the spec mounts, or has one too many."""
     return Reason(
-        f"{title}'s pods would gain or lose a volume, which their StatefulSet does not allow.",
+        f"{title}'s pods would gain or lose a volume, which no StatefulSet allows.",
         "It leaves these pods as they are.",
         f"Restore `{field}` and the mounts. {instead}".strip(),
     )
