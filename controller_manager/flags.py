@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from apis.components import component_names
 from apis.consent import BY_CONSENT, ReferencePolicy, parse_policy
 from controller_manager.features import FeatureGates, format_features, parse_features
-from controller_manager.flag_parser import FlagParser, format_value, parse_shards
+from controller_manager.flag_parser import FlagParser, address, format_value, parse_shards
 from controller_manager.go_values import parse_duration
 from controller_manager.process_options import (
     DEFAULT_BURST,
@@ -99,6 +99,9 @@ class Options:
     cross_namespace_references: ReferencePolicy = BY_CONSENT
 
     metrics_addr: str = ":6060"
+    admission_webhook: str = ""
+    """The ValidatingWebhookConfiguration of the webhook; empty: there is no webhook."""
+    admission_webhook_addr: str = ":9443"
     observe: bool = False
     shards: int = 1
     v: int = 0
@@ -198,6 +201,13 @@ def _flags(version: str) -> FlagParser:
         "references into other namespaces: consent (of the owner, by annotation), allow, or pairs FROM:TO that need "
         "no consent, such as monitoring:*,backup:prod (default consent)",
     )
+    flags.flag(
+        "admission-webhook",
+        str,
+        "serve the admission webhook of this ValidatingWebhookConfiguration; its certificate is in the Secret of the "
+        "same name (default: no webhook)",
+    )
+    flags.flag("admission-webhook-addr", address, "address of the admission webhook")
     flags.flag("leader-resource-lock", str, "kind of lock; only leases")
     flags.flag("tidb-backup-manager-image", str, "image of backup and restore jobs")
     flags.flag("tidb-discovery-image", str, "image of the discovery service")

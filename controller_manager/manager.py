@@ -12,6 +12,7 @@ import platform
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
@@ -55,6 +56,20 @@ Build = Callable[[Runtime], Iterable[Controller]]
 """Creates the controllers of a process and registers their handlers; starts nothing."""
 
 
+class Server(Protocol):
+    """A server of every replica, whether it leads or not."""
+
+    def start(self) -> None:
+        """Serve on threads of its own. Raises ListenError."""
+
+    def stop(self) -> None:
+        """End these threads. Idempotent, and without effect before `start`."""
+
+
+MakeServer = Callable[[Client, Callable[[], bool]], Server]
+"""Makes a server from an unfenced client and a function that is True once the caches have synced."""
+
+
 class ControllerManager:
     """A process with controllers for one cluster, under one identity."""
 
@@ -70,12 +85,13 @@ class ControllerManager:
         on_watch_error: WatchErrorHandler = log_watch_error,
         exit_now: Callable[[int], object] = os._exit,
         planned: PlannedWrites | None = None,
+        serve: MakeServer | None = None,
     ) -> None:
         """Assemble the process, without starting or sending anything.
 
         `build` creates the controllers and registers their handlers. `on_watch_error` is called after each failed round
         of an informer. `exit_now` ends the process when leadership is lost. `planned` receives the planned writes of a
-        process that only observes. Raises ConfigError.
+        process that only observes. `serve` makes a server that runs with the process. Raises ConfigError.
         """
         self._options, self._config, self._environ = options, config, environ
         self._clock, self._randomness, self._exit_now = clock, randomness, exit_now
@@ -111,16 +127,21 @@ class ControllerManager:
         self.health.live.add("leader-election", self._election_trouble)
         self.health.ready.add("shutdown", lambda: "stopping" if self._work_stop.is_set() else None)
         self.health.ready.add("caches", self._caches.unsynced)
+        self._server = serve and serve(self._connect("admission").client, lambda: not self._caches.unsynced())
 
     def run(self, stop: Stop) -> int:
         """Run until `stop` is set or something ends it; return the exit code of the process. Raises ListenError."""
         self.health.start()
         try:
+            if self._server:
+                self._server.start()
             threads = self._start()
             with self._work_stop.calling(stop.set):
                 stop.wait(self._clock)
             return self._end(threads)
         finally:
+            if self._server:
+                self._server.stop()
             self.health.stop()
 
     def work_once(self, stop: Stop) -> None:

@@ -7,9 +7,10 @@ from functools import partial
 import structlog
 
 from controller_manager.flags import PROGRAM, Options
-from controller_manager.manager import ControllerManager
+from controller_manager.manager import ControllerManager, Server
 from controller_manager.observing import PlannedWrites
 from controller_manager.process_options import ProcessOptions
+from controllers.admission import judges
 from controllers.controller import Controller
 from controllers.other_operators import OtherOperators, Scope
 from controllers.runtime import Runtime
@@ -20,11 +21,14 @@ from dataplane.http_transport import HttpTransport
 from dataplane.mysql import MySqlConnector
 from dataplane.read_only import NoSql, ReadOnlyTransport
 from informers.reflector import Reflector, log_watch_error
+from informers.selectors import Selector, parse_selector
+from kube.client import Client
 from kube.config import ClusterConfig
 from kube.errors import NotFound
+from kube.objects import Object
 from kube.resources import TIDB_CLUSTERS
 from member.backups.pods import ManagerSettings
-from member.context import FailoverSettings, Settings
+from member.context import Dependencies, FailoverSettings, Settings
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.side_by_side import Threads
@@ -48,6 +52,7 @@ def tidb_controller_manager(
     process = process_options_of(options, config)
     report = planned or PlannedWrites()
     manager = ManagerSettings(options.tidb_backup_manager_image, environ.get("TZ", ""), process.namespace)
+    wired: list[Dependencies] = []
 
     def build(runtime: Runtime) -> Sequence[Controller]:
         me = f"{process.lease_namespace}/{process.lease}"
@@ -61,7 +66,15 @@ def tidb_controller_manager(
             selector=options.selector,
             permitted=options.permitted,
             others=others,
+            on_wired=wired.append,
         )
+
+    def serve(client: Client, is_synced: Callable[[], bool]) -> Server:
+        from controller_manager.admission import Gate, Keeper, Webhook  # noqa: PLC0415  (cryptography takes memory)
+
+        keeper = Keeper(client, options.admission_webhook, process.lease_namespace or config.namespace, clock)
+        gate = Gate(judges(wired[0], is_synced), partial(_manages, process.namespace, parse_selector(options.selector)))
+        return Webhook(gate, keeper, options.admission_webhook_addr)
 
     return ControllerManager(
         process,
@@ -72,7 +85,12 @@ def tidb_controller_manager(
         build=build,
         on_watch_error=_explain_watch_error,
         planned=report,
+        serve=serve if options.admission_webhook else None,
     )
+
+
+def _manages(namespace: str, selector: Selector, owner: Object) -> bool:
+    return namespace in ("", owner.metadata.namespace) and selector.matches(owner.metadata.labels)
 
 
 def _reaching_pods(config: ClusterConfig, environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from apis.accessor import workloads
 from apis.cluster import Cluster
 from apis.defaulting import with_defaults
 from apis.problem import Problem
+from apis.validation import validate
 from controllers import status_log
 from controllers.conditions import ConditionValue
 from controllers.database_actions import executor_of
@@ -73,6 +74,7 @@ def cluster_kind(
         status=lambda ctx: ctx.tc.status,
         conditions=conditions,
         defaults=with_defaults,
+        mistakes=validate,
         problems=problems,
         noted=_noted,
         slow=lambda ctx: ctx.deps.dataplane.slow,

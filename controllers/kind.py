@@ -53,7 +53,8 @@ class Kind(Generic[M, C, D, R]):
 
     - `name`: the name of the controller in logs and metrics.
     - `defaults`: sets the defaults of a spec, in memory only.
-    - `problems`: returns the mistakes of a spec with its defaults; may read caches.
+    - `mistakes`: returns what is wrong with a spec with its defaults by itself.
+    - `problems`: returns what is wrong with a spec without mistakes, given what runs; reads caches.
     - `noted`: returns dependencies that record the values read through them, so that a valid spec is judged again only
       after one of these values has changed. Without it, the spec is judged in every reconcile.
     - `run`: yields the stages, one after another, and puts the outcome that each gets into the context.
@@ -82,6 +83,7 @@ class Kind(Generic[M, C, D, R]):
     status: Callable[[C], Model]
     conditions: Callable[[C, datetime], Mapping[str, ConditionValue]]
     defaults: Callable[[M], M] = lambda model: model
+    mistakes: Callable[[M], Sequence[Problem]] = lambda _model: ()
     problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
     noted: Callable[[D, Readings], D] | None = None
     others_conditions: Callable[[C], Sequence[Json] | None] = lambda _ctx: None
@@ -107,8 +109,10 @@ class Kind(Generic[M, C, D, R]):
     def _problems_of(self, owner: Object, model: M, deps: D, validity: Validity | None) -> Sequence[Problem]:
         noted = self.noted
         if noted is None or validity is None:
-            return self.problems(model, deps)
-        return validity.problems(owner, lambda readings: self.problems(model, noted(deps, readings)))
+            return self.mistakes(model) or self.problems(model, deps)
+        return validity.problems(
+            owner, lambda readings: self.mistakes(model) or self.problems(model, noted(deps, readings))
+        )
 
     def read_unchecked(self, owner: Object) -> M | None:
         """The object with its defaults, valid or not; None if its spec cannot be decoded."""

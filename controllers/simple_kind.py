@@ -237,7 +237,7 @@ class SimpleKind(Generic[M]):
     - `observe`: updates the status; runs in place of the stages while the spec is invalid.
     - `further_conditions`: set besides Progressing and Ready in each reconcile.
     - `executor`: returns the executor of the stages' actions; without it, the runtime's performs them.
-    - `defaults`, `problems`, `finalize`, `status_fields`: see `Kind`.
+    - `problems`: the `mistakes` of `Kind`; `defaults`, `finalize`, `status_fields`: see there.
     """
 
     resource: Resource
@@ -303,7 +303,7 @@ class SimpleKind(Generic[M]):
             others_conditions=self.others_conditions,
             finalize=self.finalize,
             defaults=self.defaults,
-            problems=lambda model, _owned: self.problems(model),
+            mistakes=self.problems,
             hold=_hold,
             status_fields=self.status_fields,
             executor=lambda owned: self.executor(owned.runtime),

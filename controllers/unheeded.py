@@ -10,7 +10,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN
+from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN, Cluster
 from apis.problem import Problem
 from controllers.conditions import CORRECTED, ConditionValue, listed, with_condition
 from controllers.simple_kind import Reconcile
@@ -71,7 +71,7 @@ def _named(
 ) -> ConditionValue:
     """The value of a condition that lists `problems`, with an event if the last written one does not."""
     stored = condition_of(conditions, kind)
-    message = printable(listed(problems), lines=True)
+    message = message_of(problems)
     if stored.get("status") != "True" or stored.get("message") != message:
         recorder.event(owner, WARNING, kind, message)
     return True, kind, message
@@ -85,8 +85,14 @@ def _problems(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
 
 
 def _judged(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
-    """The problems by type of condition, which is its reason as well."""
-    return {
-        SETTINGS_OVERRIDDEN: overridden(ctx.tc),
-        FIELDS_IGNORED: ignored(ctx.tc, ctx.owner.decode()["spec"]),
-    }
+    return of_cluster(ctx.tc, ctx.owner.decode()["spec"])
+
+
+def of_cluster(tc: Cluster, spec: Json) -> Mapping[str, Sequence[Problem]]:
+    """What has no effect in a cluster's `spec`, by type and reason of the condition; `tc` has its defaults."""
+    return {SETTINGS_OVERRIDDEN: overridden(tc), FIELDS_IGNORED: ignored(tc, spec)}
+
+
+def message_of(problems: Sequence[Problem]) -> str:
+    """The message of a condition that lists `problems`."""
+    return printable(listed(problems), lines=True)

@@ -27,7 +27,7 @@ class UnknownFields:
         """Find the unknown fields of an object's spec, once for each generation."""
         generation = owner.metadata.uid, owner.metadata.generation
         if generation != self._judged:
-            self._judged, self._message = generation, _message(_found(owner, model))
+            self._judged, self._message = generation, sentence(owner, model)
 
     def reported(
         self,
@@ -48,14 +48,15 @@ class UnknownFields:
         return after
 
 
+def sentence(owner: Object, model: type[Model]) -> str:
+    """All unknown fields of the spec of an object in a sentence; empty if there are none."""
+    found = _found(owner, model)
+    return f"Kubernetes ignores the fields that it does not know: {listed(found)}" if found else ""
+
+
 def _found(owner: Object, model: type[Model]) -> Sequence[str]:
     try:
         spec = owner.decode().get("spec")
     except RecursionError:  # the decoding of the model reports this
         return ()
     return [str(each) for each in unknown_fields({"spec": spec}, model)]
-
-
-def _message(found: Sequence[str]) -> str:
-    """All unknown fields in a sentence; empty if there are none."""
-    return f"Kubernetes ignores the fields that it does not know: {listed(found)}" if found else ""

@@ -1,6 +1,6 @@
 """The assembly of all controllers of the operator, for a process and for the simulator."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from controllers.backup.controller import backup_controller
 from controllers.backup_schedule.controller import backup_schedule_controller
@@ -57,11 +57,13 @@ def tidb_controllers(
     permitted: Collection[Resource],
     others: OtherOperators | None = None,
     passwords: Randomness | None = None,
+    on_wired: Callable[[Dependencies], None] = lambda _deps: None,
 ) -> tuple[Controller, ...]:
     """Register handlers and return the controllers, which are not started.
 
     `selector` selects the custom resources by label. Cluster-scoped resources are only watched if they are `permitted`
     (lifecycle.md 1.4). `others` detects other operators. `passwords` replaces the secure source of passwords in tests.
+    `on_wired` gets the dependencies of the clusters' controllers.
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
@@ -79,6 +81,7 @@ def tidb_controllers(
         _listers(clusters, owned, runtime.informers(""), permitted),
         passwords=passwords or SecretRandomness(),
     )
+    on_wired(deps)
     runtime.follow_secrets()
     etcd = etcd_of(deps)
     commands: Commands = runtime.memory(dict, TIDB_CLUSTERS)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase, BufferedReader, BytesIO
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import structlog
 
@@ -82,6 +82,13 @@ class ListenError(Exception):
         self.cause = cause
 
 
+class TlsSource(Protocol):
+    """The TLS of a server's connections."""
+
+    def context(self) -> ssl.SSLContext:
+        """The TLS context for the next connection."""
+
+
 Answer = Callable[["Conversation", Request], None]
 """Answers one request of a conversation."""
 
@@ -145,7 +152,7 @@ class _Server(ThreadingHTTPServer):
         name: str,
         address: tuple[str, int],
         answer: Answer,
-        tls: "ServerTls | None",
+        tls: TlsSource | None,
         *,
         longest_body: int,
         patience: float,
@@ -365,7 +372,7 @@ class Server:
         name: str,
         address: tuple[str, int],
         answer: Answer,
-        tls: "ServerTls | None" = None,
+        tls: TlsSource | None = None,
         *,
         longest_body: int = _LONGEST_BODY,
         patience: float = _CLIENT_TIMEOUT,

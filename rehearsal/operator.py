@@ -32,7 +32,7 @@ from kube.resources import (
 )
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
-from member.context import Settings
+from member.context import Dependencies, Settings
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired, OpenFence
 from ports.randomness import SeededRandomness
@@ -165,6 +165,7 @@ class Operator:
         client, of_events = (self._connect(kubernetes(AuthorizedTransport(world.transport(USER)))) for _ in range(2))
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
         self._passwords = SeededRandomness(seed)
+        self.wired: list[Dependencies] = []
         self.registry = CollectorRegistry()
         self.timers = Timers(self.clock)
         informers = _Informers(world.server, at)
@@ -260,7 +261,15 @@ class Operator:
         sql = self._world.data_plane.sql()
         data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock, sql, self._side_by_side)
         draw = self._passwords
-        return tidb_controllers(runtime, data_plane, settings, selector="", permitted=permitted, passwords=draw)
+        return tidb_controllers(
+            runtime,
+            data_plane,
+            settings,
+            selector="",
+            permitted=permitted,
+            passwords=draw,
+            on_wired=self.wired.append,
+        )
 
     def _connect(self, transport: Transport) -> Client:
         """Connect as `kube.connecting.connect` does."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from apis.components import DM_CLUSTER as DM_CLUSTER_KIND
 from apis.dmcluster import DMCluster
 from apis.problem import Problem
-from apis.validation import changes, stricter, validate
+from apis.validation import changes, stricter
 from controllers.cluster_kind import cluster_kind
 from controllers.dmcluster import conditions, stages
 from kube.objects import Json, Object
@@ -28,10 +28,8 @@ def _context(
 
 def _problems(dc: DMCluster, deps: Dependencies) -> Sequence[Problem]:
     running = _running(dc, deps)
-    return validate(dc) or [
-        *stricter.check(dc, running),
-        *changes.dm_immutability(dc, running, _configs_of_suspended_masters(dc, deps)),
-    ]
+    left_behind = _configs_of_suspended_masters(dc, deps)
+    return [*stricter.check(dc, running), *changes.dm_immutability(dc, running, left_behind)]
 
 
 def _running(dc: DMCluster, deps: Dependencies) -> dict[str, Json]:

@@ -1,10 +1,10 @@
 """The kind TidbNGMonitoring and its stages (other-resources.md 5)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from apis.cluster import SETTINGS_OVERRIDDEN
 from apis.ng_monitorings import TidbNGMonitoring
-from apis.problem import InvalidField
+from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
 from apis.validation.dashboards import validate_ng_monitoring
 from controllers.conditions import ConditionValue
@@ -73,12 +73,16 @@ def _observe(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
 
 def _unheeded(ctx: Reconcile[TidbNGMonitoring]) -> Mapping[str, ConditionValue]:
     """The conditions that name fields and settings without effect."""
-    try:
-        found = desired.overridden(ctx.model)
-    except InvalidField:
-        found = []  # `validate_ng_monitoring` reports it
     recorder = ctx.owned.runtime.recorder
-    return {**of_kind(ctx), **reported(ctx.owner, recorder, SETTINGS_OVERRIDDEN, found)}
+    return {**of_kind(ctx), **reported(ctx.owner, recorder, SETTINGS_OVERRIDDEN, overridden(ctx.model))}
+
+
+def overridden(model: TidbNGMonitoring) -> Sequence[Problem]:
+    """The settings without effect; none if the configuration cannot be read, which `validate_ng_monitoring` reports."""
+    try:
+        return desired.overridden(model)
+    except InvalidField:
+        return []
 
 
 TIDB_NG_MONITORING = SimpleKind(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
-from apis.validation import immutability, validate
+from apis.validation import immutability
 from controllers.cluster_kind import cluster_kind
 from controllers.tidbcluster import conditions, stages
 from kube.objects import Object
@@ -24,7 +24,7 @@ def _context(
 
 
 def _problems(tc: TidbCluster, deps: Dependencies) -> Sequence[Problem]:
-    return validate(tc) or immutability(tc, running(tc, deps.listers))
+    return immutability(tc, running(tc, deps.listers))
 
 
 TIDB_CLUSTER = cluster_kind(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from apis import predicates
+from apis.tidbcluster import TidbCluster
 from kube.objects import Object
 from member.actions import SetServerLabels
 from member.context import ReconcileContext
@@ -15,7 +16,12 @@ from member.tiproxy.status import observe, proxies
 
 
 async def _gate(ctx: ReconcileContext) -> Refused | None:
-    if not ctx.tc.spec.across_k8s:
+    return across_kubernetes(ctx.tc)
+
+
+def across_kubernetes(tc: TidbCluster) -> Refused | None:
+    """The refusal of TiProxy in a cluster across Kubernetes, a pure function of the spec."""
+    if tc.spec.tiproxy is None or not tc.spec.across_k8s:
         return None
     what = "spec.tiproxy is set, but TiProxy cannot be part of a cluster across Kubernetes"
     return Refused("AcrossKubernetes", f"{what}; remove it, or set spec.acrossK8s to false")

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from apis.consent import BY_CONSENT, parse_policy
+from apis.crd import KINDS
+from controller_manager.admission import PATH
 from controller_manager.features import FeatureGates
 from controller_manager.flags import Options, parse
 from dataplane import addresses, ticdc, tiproxy
@@ -24,6 +26,7 @@ from tests.controlplane.processes import BINARIES, require_or_reason
 from tests.sql_server import certificates
 
 MANAGER, SCHEDULER = "tidb-controller-manager", "tidb-scheduler"
+WEBHOOK = f"tidb-admission-{NAMESPACE}-{RELEASE}"
 PAIRS = parse_policy("a:*,b:c")
 MONITORING = ROOT / "manifests" / "monitoring"
 
@@ -31,6 +34,7 @@ _ALL = {
     "scheduler.create": True,
     "networkPolicy.create": True,
     "flowControl.create": True,
+    "controllerManager.admissionWebhook.create": True,
     "controllerManager.podDisruptionBudget.create": True,
     "scheduler.podDisruptionBudget.create": True,
     "monitoring": {name: {"create": True} for name in ("serviceMonitor", "prometheusRule", "dashboard")},
@@ -139,6 +143,55 @@ def test_two_releases_in_one_namespace_have_names_and_a_lease_of_their_own(helm:
     shared = {"kube-system"} | {None}
     own = [each["metadata"]["name"] for each in objects if each["metadata"].get("namespace") not in shared]
     assert {True} == {name.startswith(f"{RELEASE}:") or end in name for name in own}
+
+
+_WEBHOOK = "controllerManager.admissionWebhook.create"
+
+
+def test_the_admission_webhook_asks_the_controller_manager_about_every_kind(helm: Helm) -> None:
+    objects = helm.template({_WEBHOOK: True, "networkPolicy.create": True})
+    configuration, service = one(objects, "ValidatingWebhookConfiguration"), one(objects, "Service", WEBHOOK)
+    (webhook,) = configuration["webhooks"]
+    (rule,) = webhook["rules"]
+    assert {each.plural for each in KINDS} == set(rule["resources"])
+    assert ("Ignore", 3, "None", None) == (
+        webhook["failurePolicy"],
+        webhook["timeoutSeconds"],
+        webhook["sideEffects"],
+        webhook.get("namespaceSelector"),
+    )
+    assert {"name": WEBHOOK, "namespace": NAMESPACE, "path": PATH} == webhook["clientConfig"]["service"]
+    assert {WEBHOOK} == {configuration["metadata"]["name"], _options(objects).admission_webhook}
+    pod = one(objects, "Deployment", MANAGER)["spec"]["template"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    port = next(each for each in pod["spec"]["containers"][0]["ports"] if each["name"] == "admission")["containerPort"]
+    assert f":{port}" == _options(objects).admission_webhook_addr
+    assert {"ports": [{"port": port}]} in one(objects, "NetworkPolicy")["spec"]["ingress"]
+
+
+def test_the_admission_webhook_judges_only_the_chosen_namespaces(helm: Helm) -> None:
+    chosen = {"matchLabels": {"team": "a"}}
+
+    def selector(**values: Any) -> Json:
+        objects = helm.template({_WEBHOOK: True, **values})
+        found: Json = one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["namespaceSelector"]
+        return found
+
+    assert chosen == selector(**{"controllerManager.admissionWebhook.namespaceSelector": chosen})
+    assert {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}} == selector(clusterScoped=False)
+
+
+def test_without_the_admission_webhook_no_right_about_webhooks_is_granted(helm: Helm, defaults: list[Json]) -> None:
+    def granted(objects: list[Json]) -> list[tuple[list[str], list[str]]]:
+        rules = [rule for each in objects for rule in each.get("rules") or () if each["kind"].endswith("Role")]
+        return [
+            (rule["resourceNames"], rule["verbs"])
+            for rule in rules
+            if "validatingwebhookconfigurations" in rule["resources"]
+        ]
+
+    assert [] == granted(defaults)
+    assert [([WEBHOOK], ["get", "patch"])] == granted(helm.template({_WEBHOOK: True}))
 
 
 @pytest.mark.rule("scheduler-deployment-2.8")

@@ -62,6 +62,8 @@ def test_defaults() -> None:
         "tidb_discovery_image": "pingcap/tidb-operator:latest",
         "cross_namespace_references": {"is_open": False, "pairs": frozenset()},
         "metrics_addr": ":6060",
+        "admission_webhook": "",
+        "admission_webhook_addr": ":9443",
         "observe": False,
         "shards": 1,
         "v": 0,

@@ -33,6 +33,7 @@
   (list "leader-retry-period" $own.leaderRetryPeriod)
   (list "kube-client-qps" $own.kubeClientQPS)
   (list "kube-client-burst" $own.kubeClientBurst)
+  (list "admission-webhook" (ternary (include "tidb-operator.admission.name" .) "" $own.admissionWebhook.create))
   (list "observe" (ternary "true" "" $own.observe))
   (list "v" $own.logLevel)
 ) -}}

@@ -14,6 +14,11 @@ tidb-controller-manager{{ include "tidb-operator.suffix" . }}
 {{ .Release.Name }}:tidb-controller-manager
 {{- end -}}
 
+{{- /* Of the webhook's Service and Secret, and of its configuration, which has no namespace. */ -}}
+{{- define "tidb-operator.admission.name" -}}
+{{ printf "tidb-admission-%s-%s" .Release.Namespace .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
 {{- define "tidb-operator.scheduler.name" -}}
 {{ .Values.scheduler.schedulerName }}{{ include "tidb-operator.suffix" . }}
 {{- end -}}
