@@ -16,6 +16,7 @@ from kube.config import POD_NETWORK
 from kube.errors import AlreadyExists
 from kube.objects import Json
 from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
     CONFIG_MAPS,
     CONTROLLER_REVISIONS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -188,6 +189,8 @@ class World:
     ) -> None:
         """`servers` extend the built-in ones; for `programs` and `commands` see `DataPlane`.
 
+        With the definition of Advanced StatefulSets among `crds`, their controller runs.
+
         `extenders` are the scheduler's, by the scheduler name in pods.
 
         `pause` lets a caller of the data plane wait; by default the rest of the world continues meanwhile. `beside` is
@@ -236,11 +239,17 @@ class World:
         }
         scheduler = Scheduler(side.seen_by("scheduler"), made)
         stateful_sets = StatefulSets(side.seen_by("statefulset-controller"))
+        advanced = [
+            StatefulSets(side.seen_by("advanced-statefulset-controller"), each)
+            for each in custom
+            if each == ADVANCED_STATEFUL_SETS
+        ]
         actors: list[Actor] = [
             Namespaces(side.seen_by("namespace-controller")),
             NodeLifecycle(side.seen_by("node-controller")),
             TaintEviction(side.seen_by("taint-eviction-controller")),
             stateful_sets,
+            *advanced,
             Deployments(side.seen_by("deployment-controller")),
             ReplicaSets(side.seen_by("replicaset-controller")),
             Jobs(side.seen_by("job-controller"), (timings or Timings()).crash_back_off),

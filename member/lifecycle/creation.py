@@ -23,7 +23,7 @@ from apis.predicates import tells_of_stateful_set
 from kube.deletion import Destroyer
 from kube.errors import Forbidden, NotFound
 from kube.objects import Json, Object, OwnerReference
-from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from kube.resources import ADVANCED_STATEFUL_SETS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
 from member.actions import Delete
 from member.apply.claim_templates import names, sizes_differ, unwanted_mounts
@@ -38,7 +38,7 @@ from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
 from member.observed.claims import own_claims
 from member.observed.nodes import Activity, cached_activity
-from member.observed.pods import ADVANCED_STATEFUL_SETS, Pod, is_of_advanced, pods_of
+from member.observed.pods import Pod, is_of_advanced, pods_of
 from member.outcome import Refused, Waiting
 
 

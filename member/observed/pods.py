@@ -13,7 +13,7 @@ import msgspec
 
 from apis.ordinals import desired_ordinals
 from kube.objects import Json, Object
-from kube.resources import CONTROLLER_REVISIONS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+from kube.resources import ADVANCED_STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from kube.semantic import covers
 from member import labels
 from member.context import ClusterContext
@@ -244,9 +244,6 @@ class Pod(msgspec.Struct, frozen=True):
     def _containers(self) -> tuple[ContainerStatus, ...]:
         return (*self.status.init_container_statuses, *self.status.container_statuses)
 
-
-ADVANCED_STATEFUL_SETS = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
-"""The Advanced StatefulSets of v1.6's feature gate AdvancedStatefulSet."""
 
 _DISCOVERY = "discovery"
 

@@ -1,4 +1,4 @@
-"""The StatefulSet controller: revisions, claims, pods, status."""
+"""The controllers of StatefulSets, Kubernetes' own and Advanced ones: revisions, claims, pods, status."""
 
 import re
 from collections.abc import Hashable, Sequence
@@ -8,16 +8,34 @@ import structlog
 
 from kube.errors import Forbidden, Invalid
 from kube.objects import Json
-from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
+from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
+    CONTROLLER_REVISIONS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    STATEFUL_SETS,
+    Resource,
+)
 from sandbox.cluster import Cluster, labels_of
 from sandbox.controllers.revisions import HASH_LABEL, revision_of, template_of
-from sandbox.controllers.stateful_set_plan import Plan, Snapshot, available_from, finished, plan, serves, status_of
+from sandbox.controllers.stateful_set_plan import (
+    Plan,
+    Snapshot,
+    available_from,
+    finished,
+    is_advanced,
+    plan,
+    serves,
+    status_of,
+)
 from sandbox.owners import controller_reference, controller_uid, is_deleted
 from sandbox.selectors import matches
 
 _log = structlog.get_logger(__name__)
 
 _HISTORY = 10
+_CONVERTED = "apps.pingcap.com/upgrade-to-asts"
+"""The label of a revision without the selector's labels, which is meant for the Advanced StatefulSet of that name."""
 _NEVER = float("inf")
 _FIXED = "pod updates may not change fields other than `spec.containers[*].image` and a few others"
 _FIRST_BACK_OFF, _LAST_BACK_OFF = 0.005, 1000.0
@@ -41,13 +59,18 @@ class _Failure:
 
 
 class StatefulSets:
-    """Advances every StatefulSet by one step."""
+    """Advances every StatefulSet of one resource, Kubernetes' own or Advanced ones, by one step.
 
-    name = "stateful-set"
-    watches: tuple[Hashable, ...] = (STATEFUL_SETS, PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS)
+    The controller of Advanced StatefulSets is as old as Kubernetes 1.17. It gives pods no label of their ordinal,
+    repairs no claims of pods that exist, and does not wait until a claim has vanished that is being deleted.
+    """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, resource: Resource = STATEFUL_SETS) -> None:
         self._cluster = cluster
+        self._resource = resource
+        self._advanced = resource == ADVANCED_STATEFUL_SETS
+        self.name = "advanced-stateful-set" if self._advanced else "stateful-set"
+        self.watches: tuple[Hashable, ...] = (resource, PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS)
         self._failures: dict[str, _Failure] = {}
         """Failures by the UID of the set."""
         self.one_at_most = False
@@ -55,7 +78,7 @@ class StatefulSets:
 
     def step(self) -> float | None:
         """Plan and act for each set; return when a pod becomes available or a failed sync is repeated."""
-        there = [tree for tree in self._cluster.list(STATEFUL_SETS) if not is_deleted(tree)]
+        there = [tree for tree in self._cluster.list(self._resource) if not is_deleted(tree)]
         uids = {tree["metadata"]["uid"] for tree in there}
         self._failures = {uid: failure for uid, failure in self._failures.items() if uid in uids}
         due = [self._attempt(tree) for tree in there]
@@ -111,7 +134,7 @@ class StatefulSets:
         is_done = self._carry_out(snapshot, planned, named)
         self._retain_claims(snapshot)
         status = status_of(snapshot, before)
-        self._cluster.set_status(STATEFUL_SETS, stateful_set, status)
+        self._cluster.set_status(self._resource, stateful_set, status)
         self._truncate(snapshot, revisions, status)
         if not is_done:
             raise _Unfinished(f"not all pods of {stateful_set['metadata']['name']} could be brought in line")
@@ -124,13 +147,16 @@ class StatefulSets:
         for tree in self._cluster.list(resource, meta["namespace"]):
             owner = controller_uid(tree)
             if owner == meta["uid"]:
-                if is_deleted(tree) or matches(stateful_set["spec"]["selector"], labels_of(tree)):
+                if is_deleted(tree) or self._selects(stateful_set, tree):
                     owned.append(tree)
                 else:
                     self._let_go(resource, meta["uid"], tree)
             elif not owner and not is_deleted(tree) and self._may_adopt(stateful_set, tree):
                 references = [*(tree["metadata"].get("ownerReferences") or ()), controller_reference(stateful_set)]
-                adopted = self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": references}})
+                given: Json = {"ownerReferences": references}
+                if _CONVERTED in labels_of(tree):
+                    given["labels"] = stateful_set["spec"]["template"]["metadata"].get("labels") or {}
+                adopted = self._cluster.patch(resource, tree, {"metadata": given})
                 owned += [adopted] if adopted is not None else []
         return owned
 
@@ -140,8 +166,11 @@ class StatefulSets:
 
     def _may_adopt(self, stateful_set: Json, tree: Json) -> bool:
         name = stateful_set["metadata"]["name"]
-        named = tree["metadata"]["name"].startswith(f"{name}-")
-        return named and matches(stateful_set["spec"]["selector"], labels_of(tree))
+        return tree["metadata"]["name"].startswith(f"{name}-") and self._selects(stateful_set, tree)
+
+    def _selects(self, stateful_set: Json, tree: Json) -> bool:
+        converted = self._advanced and labels_of(tree).get(_CONVERTED) == stateful_set["metadata"]["name"]
+        return converted or matches(stateful_set["spec"]["selector"], labels_of(tree))
 
     def _pods(self, stateful_set: Json) -> dict[int, Json]:
         pattern = re.compile(rf"{re.escape(stateful_set['metadata']['name'])}-(\d+)")
@@ -166,12 +195,12 @@ class StatefulSets:
     def _carry_out(self, snapshot: Snapshot, planned: Plan, revisions: dict[str, Json]) -> bool:
         """Create, update and delete pods; True if nothing failed.
 
-        Parallel pods are processed in groups of one, two, four, ... ordinals; after a failure the later groups are
-        skipped. In order, nothing follows the first pod that does not serve.
+        Parallel pods are processed in groups of one, two, four, ... ordinals, of Advanced StatefulSets one by one;
+        after a failure the later groups are skipped. In order, nothing follows the first pod that does not serve.
         """
         stateful_set, failed = snapshot.stateful_set, _NEVER
-        for ordinal in snapshot.ordinals:
-            group = (ordinal - snapshot.ordinals.start + 1).bit_length()
+        for place, ordinal in enumerate(snapshot.ordinals, start=1):
+            group = place if self._advanced else place.bit_length()
             if group > failed:
                 break
             pod = snapshot.pods.get(ordinal)
@@ -195,7 +224,8 @@ class StatefulSets:
         stateful_set, name = snapshot.stateful_set, pod["metadata"]["name"]
         if finished(pod):
             return True
-        if pod.get("status", {}).get("phase") == "Pending" and self._make_claims(stateful_set, ordinal):
+        pending = pod.get("status", {}).get("phase") == "Pending"
+        if pending and not self._advanced and self._make_claims(stateful_set, ordinal):
             return False
         if not snapshot.parallel and not serves(snapshot, pod):
             return True
@@ -240,7 +270,7 @@ class StatefulSets:
             name = claim_name(template, stateful_set, ordinal)
             there = self._cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
             if there is not None:
-                leaving += [f"pvc {name} is being deleted"] if is_deleted(there) else []
+                leaving += [f"pvc {name} is being deleted"] if is_deleted(there) and not self._advanced else []
                 continue
             if self._cluster.create(PERSISTENT_VOLUME_CLAIMS, new_claim(stateful_set, template, name)) is not None:
                 pod = f"{stateful_set['metadata']['name']}-{ordinal}"
@@ -300,9 +330,10 @@ def new_pod(stateful_set: Json, ordinal: int, revision: Json) -> Json:
     template = template_of(revision)
     name = f"{stateful_set['metadata']['name']}-{ordinal}"
     given = template.get("metadata", {})
+    index = {} if is_advanced(stateful_set) else {"apps.kubernetes.io/pod-index": str(ordinal)}
     labels = (given.get("labels") or {}) | {
         "statefulset.kubernetes.io/pod-name": name,
-        "apps.kubernetes.io/pod-index": str(ordinal),
+        **index,
         HASH_LABEL: revision["metadata"]["name"],
     }
     meta: Json = {

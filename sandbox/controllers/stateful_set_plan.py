@@ -1,13 +1,19 @@
 """The next actions for a StatefulSet: a snapshot in, a plan out, no I/O."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from kube.objects import Json
+from kube.resources import ADVANCED_STATEFUL_SETS
 from sandbox.conditions import condition, holds
 from sandbox.controllers.revisions import HASH_LABEL
 from sandbox.owners import is_deleted
 from sandbox.stamps import parse
+
+_SLOTS = msgspec.json.Decoder(list[int] | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +30,23 @@ class Snapshot:
     """True if no outdated pod is replaced while any pod is unavailable, including that pod itself."""
 
     @property
-    def ordinals(self) -> range:
-        """The desired ordinals."""
+    def advanced(self) -> bool:
+        """True if the set is an Advanced StatefulSet."""
+        return is_advanced(self.stateful_set)
+
+    @property
+    def first(self) -> int:
+        """The lowest ordinal that the set may have."""
         start: int = (self.stateful_set["spec"].get("ordinals") or {}).get("start", 0)
-        return range(start, start + self.replicas)
+        return start
+
+    @property
+    def ordinals(self) -> Sequence[int]:
+        """The desired ordinals, ascending. Advanced StatefulSets skip those in their annotation."""
+        if not self.advanced:
+            return range(self.first, self.first + self.replicas)
+        slots = _slots(self.stateful_set)
+        return tuple(itertools.islice((each for each in itertools.count() if each not in slots), self.replicas))
 
     @property
     def replicas(self) -> int:
@@ -60,6 +79,11 @@ class Plan:
 
     create: Mapping[int, str]
     delete: Sequence[Json]
+
+
+def is_advanced(stateful_set: Json) -> bool:
+    """True for an Advanced StatefulSet."""
+    return stateful_set.get("apiVersion") == ADVANCED_STATEFUL_SETS.api_version
 
 
 def plan(snapshot: Snapshot) -> Plan:
@@ -104,7 +128,7 @@ def status_of(snapshot: Snapshot, before: Json) -> Json:
     ready = [pod for pod in pods if holds(pod, "Ready")]
     updated = sum(_revision(pod) == snapshot.updated for pod in staying)
     current, current_count = snapshot.current, sum(_revision(pod) == snapshot.current for pod in staying)
-    complete = updated == len(ready) == len(pods) == snapshot.replicas
+    complete = updated == len(ready) == len(pods) and (snapshot.advanced or len(pods) == snapshot.replicas)
     if snapshot.rolling and complete:
         current, current_count = snapshot.updated, updated
     status = before | {
@@ -118,6 +142,8 @@ def status_of(snapshot: Snapshot, before: Json) -> Json:
         "updateRevision": snapshot.updated,
         "collisionCount": before.get("collisionCount", 0),
     }
+    if snapshot.advanced:
+        del status["availableReplicas"]
     # Kubernetes omits zero counts, except these two
     return {key: value for key, value in status.items() if value != 0 or key in _ALWAYS}
 
@@ -148,9 +174,8 @@ def _outdated(snapshot: Snapshot) -> list[Json]:
         return []
     if snapshot.one_at_most and not all(serves(snapshot, pod) for pod in snapshot.pods.values()):
         return []
-    start = snapshot.ordinals.start
     for ordinal in sorted(snapshot.pods, reverse=True):
-        if ordinal < start + snapshot.partition:
+        if ordinal < snapshot.first + snapshot.partition:
             return []
         pod = snapshot.pods[ordinal]
         if _revision(pod) != snapshot.updated and not is_deleted(pod):
@@ -161,8 +186,17 @@ def _outdated(snapshot: Snapshot) -> list[Json]:
 
 
 def _revision_for(snapshot: Snapshot, ordinal: int) -> str:
-    below = ordinal < snapshot.ordinals.start + snapshot.partition
+    below = ordinal < snapshot.first + snapshot.partition
     return snapshot.current if snapshot.rolling and below else snapshot.updated
+
+
+def _slots(stateful_set: Json) -> set[int]:
+    """The ordinals to skip; none if the annotation cannot be read."""
+    text = (stateful_set["metadata"].get("annotations") or {}).get("delete-slots", "[]")
+    try:
+        return set(_SLOTS.decode(text) or ())
+    except msgspec.MsgspecError:
+        return set()
 
 
 def _revision(pod: Json) -> str:

@@ -103,3 +103,10 @@ def test_the_status_completes_when_all_pods_are_updated_and_ready() -> None:
 
 
 _COUNTED = ("currentRevision", "currentReplicas", "updatedReplicas")
+
+
+def test_the_status_of_an_advanced_set_completes_although_pods_are_missing() -> None:
+    native = snapshot({0: pod(0), 1: pod(1)}, current=OLD)
+    advanced = replace(native, stateful_set=native.stateful_set | {"apiVersion": "apps.pingcap.com/v1"})
+    assert OLD == status_of(native, {})["currentRevision"]
+    assert NEW == status_of(advanced, {})["currentRevision"]

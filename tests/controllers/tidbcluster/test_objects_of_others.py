@@ -6,6 +6,7 @@ import pytest
 
 from kube.objects import Json
 from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -20,7 +21,6 @@ from kube.resources import (
     Resource,
 )
 from member.observed import troubles
-from member.observed.pods import ADVANCED_STATEFUL_SETS
 from sandbox.actor_system import NeverSettles
 from simulate.engine.components import managed_components
 from simulate.engine.worlds import CLUSTERS
