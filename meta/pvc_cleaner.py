@@ -29,6 +29,7 @@ from member.evidence import (
     worker_gone,
 )
 from member.naming import member_name, ordinal_of
+from member.objects.stateful_set import ordinals_of
 from member.outcome import Done, Outcome
 from meta.apart import each_apart
 from meta.deferred_claims import Reclaim, Unlock, Unmark, deferred_step, lock_step
@@ -103,7 +104,7 @@ def _not_wanted(ctx: ClusterContext, claim: Object) -> Evidence | None:
     if isinstance(gone, LiveObject):
         return None
     stateful_set = look_up(ctx, STATEFUL_SETS, member_name(ctx.tc, kind), ctx.namespace)
-    if isinstance(stateful_set, Evidence) or ordinal_of(pod) < stateful_set.object.decode()["spec"]["replicas"]:
+    if isinstance(stateful_set, Evidence) or ordinal_of(pod) in ordinals_of(stateful_set.object.decode()).ordinals:
         return None
     forgotten = _forgotten(ctx, claim, pod, kind)
     return forgotten and gone & forgotten & shown_by(stateful_set, f"the StatefulSet has no pod {pod}")

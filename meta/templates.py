@@ -11,6 +11,7 @@ from kube.resources import PODS
 from member import labels
 from member.components import workload_names
 from member.context import ClusterContext
+from member.objects.stateful_set import ordinals_of
 from member.observed.pods import is_mislabelled
 from meta.metadata import DesiredMetadata
 
@@ -30,7 +31,7 @@ def stateful_sets(ctx: ClusterContext) -> list[Json]:
 def unlabelled_pods(ctx: ClusterContext, sets: Collection[Json], seen: Collection[str]) -> Iterator[Object]:
     """Pods of StatefulSets that the cache lacks. Raises ApiError, TransportError."""
     for each in sets:
-        for ordinal in range(each["spec"]["replicas"]):
+        for ordinal in ordinals_of(each).ordinals:
             name = f"{each['metadata']['name']}-{ordinal}"
             pod = _looked_for(ctx, name, name in seen)
             if pod is not None and not pod.metadata.deletion_timestamp and _is_pod_of(each, pod):

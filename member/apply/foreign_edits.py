@@ -70,8 +70,7 @@ def _changes(live: Json, record: Record) -> Iterator[tuple[str, FieldChange]]:
             if field not in not_compared and (change := _change(field, live["spec"], record.spec, additions_count)):
                 yield field, change
     ours, there = record.spec.get("updateStrategy"), live["spec"]["updateStrategy"]
-    replicas = live["spec"]["replicas"]
-    if ours and lowest_restarted(there, replicas) < lowest_restarted(ours, replicas):
+    if ours and lowest_restarted(live) < lowest_restarted(live, ours):
         change = first_difference(ours, there, "spec.updateStrategy", semantically_equal)
         assert change is not None  # they reach different pods
         yield "updateStrategy", change

@@ -19,7 +19,7 @@ from member.apply.writes import make_or_find
 from member.context import ClusterContext
 from member.evidence import Evidence, require
 from member.labels import ADMITTED_TEMPLATE
-from member.objects.stateful_set import ON_DELETE, lowest_restarted
+from member.objects.stateful_set import ON_DELETE, lowest_restarted, ordinals_of
 
 _CONSTRUCTORS = object()
 
@@ -95,9 +95,9 @@ class UpdateStrategy:
         return cls(spec={"type": ON_DELETE}, maker=_CONSTRUCTORS)
 
     @classmethod
-    def above_all(cls, replicas: int) -> "UpdateStrategy":
-        """A partition equal to the number of pods, so that none restarts."""
-        return cls(spec=_rolling_update(replicas), maker=_CONSTRUCTORS)
+    def above_all(cls, bound: int) -> "UpdateStrategy":
+        """A partition above all pods, so that none restarts; `bound` is one above the highest ordinal."""
+        return cls(spec=_rolling_update(bound), maker=_CONSTRUCTORS)
 
     @classmethod
     def after_on_delete(cls, outdated: Iterable[int]) -> "UpdateStrategy":
@@ -126,7 +126,7 @@ def with_size(desired: Json, replicas: Replicas) -> Json:
     sized = with_replicas(desired, replicas)
     if "rollingUpdate" not in sized["spec"]["updateStrategy"]:
         return sized
-    return with_strategy(sized, UpdateStrategy.above_all(replicas.count))
+    return with_strategy(sized, UpdateStrategy.above_all(ordinals_of(sized).bound))
 
 
 def with_strategy(desired: Json, strategy: UpdateStrategy) -> Json:
@@ -218,13 +218,13 @@ def _with_admitted_template(desired: Json, live: Json, before: Json) -> Json:
 
 
 def _require_evidence(live: Json, desired: Json, replicas: Replicas, strategy: UpdateStrategy) -> None:
-    there, wanted = live["spec"], desired["spec"]
-    name, fewer = desired["metadata"]["name"], there["replicas"] - wanted["replicas"]
-    if fewer > 0 and (replicas.count != wanted["replicas"] or len(replicas.gone) < fewer):
+    there, wanted, name = live["spec"], desired["spec"], desired["metadata"]["name"]
+    removed = set(ordinals_of(live).ordinals).difference(ordinals_of(desired).ordinals)
+    if removed and (replicas.count != wanted["replicas"] or len(replicas.gone) < len(removed)):
         what = f"StatefulSet {name} would be scaled from {there['replicas']} to {wanted['replicas']} replicas"
         raise EvidenceMissing(f"{what} without evidence for each pod that is removed; use Replicas.lowered")
-    reached = _reach(wanted)
-    if reached >= min(_reach(there), wanted["replicas"]):
+    reached = lowest_restarted(desired)
+    if reached >= min(lowest_restarted(live), ordinals_of(desired).bound):
         return
     if strategy.spec != wanted["updateStrategy"] or not _may_restart(strategy, there):
         what = f"StatefulSet {name} would restart pods from ordinal {reached} up without evidence for that"
@@ -233,10 +233,6 @@ def _require_evidence(live: Json, desired: Json, replicas: Replicas, strategy: U
 
 def _may_restart(strategy: UpdateStrategy, there: Json) -> bool:
     return strategy.why is not None or (strategy.restarts_none and there["updateStrategy"]["type"] == ON_DELETE)
-
-
-def _reach(spec: Json) -> int:
-    return lowest_restarted(spec["updateStrategy"], int(spec["replicas"]))
 
 
 def _rolling_update(partition: int) -> Json:

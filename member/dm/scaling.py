@@ -44,6 +44,7 @@ from member.lifecycle.quorum import (
 )
 from member.lifecycle.scaling import ScaleIn, ScaleOut, Scaling
 from member.naming import member_name, pod_name
+from member.objects.stateful_set import ordinals_of
 from member.observed.claims import claims_of_cluster
 from member.outcome import Outcome, Refused, Wait, Waiting
 from member.polling import next_poll
@@ -181,7 +182,7 @@ def _unasked(ctx: DMContext, live: Object) -> set[int]:
     """The ordinals of masters whose pods neither spec and failover nor the StatefulSet require."""
     owners = {ordinal for name in ctx.status.master.members if (ordinal := _ordinal_of_master(ctx, name)) is not None}
     extra = owners.difference(desired_ordinals(ctx.tc, MASTER))
-    return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}
+    return extra.difference(ordinals_of(live.decode()).ordinals)
 
 
 MASTER_SCALING = Scaling(
@@ -267,7 +268,7 @@ def _is_undesired(ctx: DMContext, name: str, live: Object | None) -> bool:
     if ordinal is None or live is None or ordinal in desired_ordinals(ctx.tc, WORKER):
         return False
     gone = ctx.listers.pods.get(ctx.namespace, pod_name(ctx.tc, WORKER, ordinal)) is None
-    return gone and ordinal >= live.decode()["spec"]["replicas"]
+    return gone and ordinal not in ordinals_of(live.decode()).ordinals
 
 
 def _known(ctx: DMContext) -> Waiting | None:

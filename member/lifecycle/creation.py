@@ -36,6 +36,7 @@ from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_lab
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
+from member.objects.stateful_set import ordinals_of
 from member.observed.claims import own_claims
 from member.observed.nodes import Activity, cached_activity
 from member.observed.pods import Pod, is_of_advanced, pods_of
@@ -88,7 +89,7 @@ def read_claims(ctx: ClusterContext, component: str) -> Sequence[Object]:
 
 def claim_of_others(ctx: ClusterContext, component: str, desired: Json, claims: Sequence[Object]) -> Refused | None:
     """Refuse to create a StatefulSet over other controllers' claims; the caller has read `claims` live."""
-    pods = [pod_name(ctx.tc, component, ordinal) for ordinal in range(desired["spec"]["replicas"])]
+    pods = [pod_name(ctx.tc, component, ordinal) for ordinal in ordinals_of(desired).ordinals]
     pod_of = {claim: pod for pod in pods for claim in claims_of_templates(desired, pod)}
     for claim in claims:
         name, pod = claim.metadata.name, pod_of.get(claim.metadata.name, "")
@@ -291,7 +292,7 @@ def _are_all(ctx: ClusterContext, component: str, body: Json, pods: Sequence[Obj
     if body["spec"].get("podManagementPolicy") == "Parallel" or not pods:
         return False
     seen = {pod.metadata.name for pod in pods}
-    names = (pod_name(ctx.tc, component, ordinal) for ordinal in range(body["spec"]["replicas"]))
+    names = (pod_name(ctx.tc, component, ordinal) for ordinal in ordinals_of(body).ordinals)
     unseen = tuple(f"-{name}" for name in names if name not in seen)
     return not any(name.endswith(unseen) for name in claim_names(ctx))
 

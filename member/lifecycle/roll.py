@@ -20,6 +20,7 @@ from functools import partial
 from structlog.contextvars import bound_contextvars
 
 from apis import predicates
+from apis.ordinals import OrdinalSet
 from apis.times import stamp
 from dataplane.errors import AddressNotUnderstood, ApiError, DataPlaneError
 from kube.actions import Decision
@@ -42,7 +43,7 @@ from member.lifecycle.roll_steps import (
 from member.lifecycle.roll_view import RollView
 from member.lifecycle.rolling import Rolling, Silence, tell_end
 from member.naming import pod_name
-from member.objects.stateful_set import ON_DELETE, is_rolling
+from member.objects.stateful_set import ON_DELETE, is_rolling, ordinals_of
 from member.observed.claims import would_lose_volume
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, is_mislabelled, live_revisions, pods_of
@@ -146,7 +147,7 @@ async def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
     if changed:
         return await _begin(view, desired, changed)
     if not upgrading and not _is_unfinished_on_delete(view):
-        return await _finish(view, _at_rest(view, desired["spec"]["replicas"]))
+        return await _finish(view, _at_rest(view, ordinals_of(desired)))
     if not view.scaling and view.has_revision:
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
     if not view.is_observed:
@@ -159,7 +160,7 @@ def _above_all(body: Json, desired: Json) -> UpdateStrategy:
     """A partition above all pods; under OnDelete the present strategy, which restarts none either."""
     if body["spec"]["updateStrategy"]["type"] == ON_DELETE:
         return UpdateStrategy.unchanged(body)
-    return UpdateStrategy.above_all(desired["spec"]["replicas"])
+    return UpdateStrategy.above_all(ordinals_of(desired).bound)
 
 
 def _is_unfinished_on_delete(view: RollView) -> bool:
@@ -186,7 +187,7 @@ async def _with_what_is_owed(view: RollView, what: str) -> str:
     return f"{what}; {owed.message}" if owed else what
 
 
-def _at_rest(view: RollView, replicas: int) -> UpdateStrategy:
+def _at_rest(view: RollView, wanted: OrdinalSet) -> UpdateStrategy:
     """A partition above all pods, so that no foreign edit of the template restarts any of them.
 
     Until Kubernetes has made the newest revision the current one, the operator keeps the strategy that restarts no pod:
@@ -196,8 +197,8 @@ def _at_rest(view: RollView, replicas: int) -> UpdateStrategy:
     if is_rolling(view.body) or not view.is_observed:
         return view.no_restarts(view.rolling_pods(view.cached))
     is_ours = view.is_recorded and not view.is_on_delete
-    moves = view.scaling or not is_ours or view.reaches(replicas - 1)
-    return UpdateStrategy.above_all(replicas) if moves else UpdateStrategy.unchanged(view.body)
+    moves = view.scaling or not is_ours or view.reaches(wanted.bound - 1)
+    return UpdateStrategy.above_all(wanted.bound) if moves else UpdateStrategy.unchanged(view.body)
 
 
 async def _clean_up(view: RollView) -> NotDone | None:
@@ -251,7 +252,7 @@ async def _begin(view: RollView, desired: Json, changed: str) -> Roll:
         _first_restart(view, broken, may_go or await _may_go(view, broken, pods)) if broken else (None, "")
     )
     outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
-    return Roll(True, strategy or UpdateStrategy.above_all(len(pods)), outcome, restarts=restarts)
+    return Roll(True, strategy or UpdateStrategy.above_all(ordinals_of(view.body).bound), outcome, restarts=restarts)
 
 
 def _first_restart(
@@ -494,7 +495,7 @@ def _waiting_for_pods(view: RollView, what: str) -> NotDone:
 
 def _troubles(view: RollView) -> list[str]:
     """What keeps pods from starting, as part of the message, so that the user need not search for it."""
-    names = [pod_name(view.ctx.tc, view.component, ordinal) for ordinal in range(view.body["spec"]["replicas"])]
+    names = [pod_name(view.ctx.tc, view.component, ordinal) for ordinal in ordinals_of(view.body).ordinals]
     found = troubles_of(view.ctx, view.component, names)
     return [f"{name}: {trouble}" for name, trouble in found.items() if trouble]
 

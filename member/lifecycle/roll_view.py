@@ -19,7 +19,7 @@ from member.context import ClusterContext
 from member.lifecycle.roll_steps import RollingPod
 from member.lifecycle.rolling import Rolling
 from member.naming import pod_name
-from member.objects.stateful_set import ON_DELETE
+from member.objects.stateful_set import ON_DELETE, ordinals_of
 from member.observed.claims import volume_being_deleted
 from member.observed.nodes import Activity, cached_activity
 from member.observed.pods import Pod, pods_of
@@ -102,11 +102,10 @@ class RollView:
     def rolling_pods(self, pods: Sequence[Object]) -> list[RollingPod]:
         """The states of all pods that the StatefulSet should have, by ordinal."""
         by_name = {pod.metadata.name: pod for pod in pods}
-        names = [pod_name(self.ctx.tc, self.component, ordinal) for ordinal in range(self.body["spec"]["replicas"])]
+        names = {each: pod_name(self.ctx.tc, self.component, each) for each in ordinals_of(self.body).ordinals}
         ignored_pods = self.rolling.ignored_pods(self.ctx)
         found = [
-            self._rolling_pod(ordinal, name, by_name.get(name), name in ignored_pods)
-            for ordinal, name in enumerate(names)
+            self._rolling_pod(ordinal, name, by_name.get(name), name in ignored_pods) for ordinal, name in names.items()
         ]
         in_order = self.body["spec"].get("podManagementPolicy") == "OrderedReady"
         return _without_those_to_come(found) if in_order else found
@@ -189,7 +188,11 @@ class RollView:
         """
         if self.is_on_delete:
             return UpdateStrategy.after_on_delete(pod.ordinal for pod in pods if not pod.updated)
-        return UpdateStrategy.unchanged(self.body) if read_record(self.body) else UpdateStrategy.above_all(len(pods))
+        return (
+            UpdateStrategy.unchanged(self.body)
+            if read_record(self.body)
+            else UpdateStrategy.above_all(ordinals_of(self.body).bound)
+        )
 
     @property
     def _strategy(self) -> Json:

@@ -38,6 +38,7 @@ from member.labels import DELETE_SLOTS, MEMBER_ID, PVC_DEFER_DELETING, STORE_ID,
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval, claims_of_templates
 from member.naming import pod_name
+from member.objects.stateful_set import ordinals_of
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import pods_of
 from member.observed.status import SCALE, set_phase
@@ -95,7 +96,7 @@ def _all_exist(ctx: ClusterContext, component: str, body: Json) -> bool:
     if (body.get("status") or {}).get("replicas") == there:
         return True
     stay = {pod.metadata.name for pod in pods_of(ctx, component) if not pod.metadata.deletion_timestamp}
-    missing = {pod_name(ctx.tc, component, ordinal) for ordinal in range(there)} - stay
+    missing = {pod_name(ctx.tc, component, ordinal) for ordinal in ordinals_of(body).ordinals} - stay
     return bool(missing) and status is not None and missing.issubset(status.failed_pods)
 
 

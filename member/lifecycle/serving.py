@@ -17,6 +17,7 @@ from member.labels import REQUEUED_AT
 from member.lifecycle.refused_writes import noted
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
+from member.objects.stateful_set import ordinals_of
 from member.observed.claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, controls, pods_of, ready_pods
@@ -91,7 +92,7 @@ def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
     if not has_looked:
         return []
     pods = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
-    wanted = [f"{meta.name}-{ordinal}" for ordinal in range(body["spec"]["replicas"])]
+    wanted = [f"{meta.name}-{ordinal}" for ordinal in ordinals_of(body).ordinals]
     if body["spec"].get("podManagementPolicy") != "Parallel":
         # Kubernetes creates no pod behind one that is not Ready
         serve = takewhile(lambda name: name in pods and pods[name].decode_as(Pod).is_ready, wanted)

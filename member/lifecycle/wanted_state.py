@@ -35,6 +35,7 @@ from member.objects.config_map import (
     is_as_written,
     with_options,
 )
+from member.objects.stateful_set import ordinals_of
 from member.outcome import Waiting
 
 
@@ -143,5 +144,5 @@ async def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting 
 def _strategy(edit: ForeignEdit, body: Json, recorded: Json) -> UpdateStrategy:
     """A strategy that restarts no pod: the recorded one, or above all pods if some may run a foreign template."""
     if edit.hits_pods and "rollingUpdate" in recorded["spec"]["updateStrategy"]:
-        return UpdateStrategy.above_all(body["spec"]["replicas"])
+        return UpdateStrategy.above_all(ordinals_of(body).bound)
     return UpdateStrategy.unchanged(recorded if "updateStrategy" in edit.fields else body)

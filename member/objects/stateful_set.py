@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from apis.accessor import Component
-from apis.ordinals import desired_replicas, slots_annotation
+from apis.ordinals import OrdinalSet, desired_replicas, parse_slots, slots_annotation
 from kube.objects import Json
+from kube.resources import ADVANCED_STATEFUL_SETS
 from member import labels
 from member.naming import member_name, peer_service
 
@@ -58,8 +59,24 @@ def is_rolling(live: Json) -> bool:
     return bool(status.get("updateRevision")) and status.get("currentRevision") != status["updateRevision"]
 
 
-def lowest_restarted(strategy: Json, replicas: int) -> int:
-    """The lowest ordinal that the StatefulSet controller restarts if it is outdated; `replicas` if it restarts none."""
-    if strategy.get("type") == ON_DELETE:
-        return replicas
-    return min(int((strategy.get("rollingUpdate") or {}).get("partition", 0)), replicas)
+def lowest_restarted(body: Json, strategy: Json | None = None) -> int:
+    """The lowest ordinal from which the StatefulSet controller restarts outdated pods; above all pods if it does not.
+
+    `strategy` replaces the update strategy of the StatefulSet.
+    """
+    bound, given = ordinals_of(body).bound, strategy or body["spec"]["updateStrategy"]
+    if given.get("type") == ON_DELETE:
+        return bound
+    return min(int((given.get("rollingUpdate") or {}).get("partition", 0)), bound)
+
+
+def ordinals_of(body: Json) -> OrdinalSet:
+    """The pods that a StatefulSet should have. Only an Advanced one has slots; unreadable ones are none (4.4)."""
+    replicas: int = body["spec"]["replicas"]
+    text = (body["metadata"].get("annotations") or {}).get(labels.DELETE_SLOTS)
+    if text is None or body.get("apiVersion") != ADVANCED_STATEFUL_SETS.api_version:
+        return OrdinalSet(replicas)
+    try:
+        return OrdinalSet(replicas, parse_slots(text))
+    except ValueError:
+        return OrdinalSet(replicas)

@@ -45,6 +45,7 @@ from member.lifecycle.quorum import (
 )
 from member.lifecycle.scaling import ScaleIn
 from member.naming import ordinal_of, pod_name
+from member.objects.stateful_set import ordinals_of
 from member.observed.pods import Pod
 from member.outcome import Outcome, Refused, Wait, Waiting
 from member.ownership import member_owner, require_understood_members
@@ -225,7 +226,7 @@ async def remove_strays(ctx: ReconcileContext) -> Outcome | None:
 def _unasked(ctx: ReconcileContext, live: Object, owners: Iterable[int | Stranger]) -> set[int]:
     """The ordinals that neither spec and failover nor the StatefulSet require."""
     extra = {owner for owner in owners if not isinstance(owner, Stranger)}.difference(desired_ordinals(ctx.tc, "pd"))
-    return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}
+    return extra.difference(ordinals_of(live.decode()).ordinals)
 
 
 async def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:

@@ -177,5 +177,5 @@ def peer_pod(ctx: ReconcileContext, address: str) -> tuple[Object | None, bool]:
         return pod, False
     newest = (body.get("status") or {}).get("updateRevision")
     outdated = pod.metadata.labels.get(CONTROLLER_REVISION_HASH) != newest
-    reached = int(found["ordinal"]) >= lowest_restarted(body["spec"]["updateStrategy"], body["spec"]["replicas"])
+    reached = int(found["ordinal"]) >= lowest_restarted(body)
     return pod, not (newest and outdated and reached)

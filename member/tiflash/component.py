@@ -17,6 +17,7 @@ from member.lifecycle.own_changes import remembered
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
 from member.naming import pod_name
+from member.objects.stateful_set import ordinals_of
 from member.observed.status import SCALE
 from member.outcome import Waiting
 from member.polling import next_poll
@@ -85,7 +86,7 @@ async def _note_leaving(ctx: ReconcileContext) -> None:
     status = TIFLASH_STORES.status_in(ctx)
     leaving = {store.pod_name: store.id for store in status.tombstone_stores.values()}
     leaving |= {store.pod_name: store.id if store.state == OFFLINE else "" for store in status.stores.values()}
-    for ordinal in reversed(range(body["spec"]["replicas"])):
+    for ordinal in reversed(ordinals_of(body).ordinals):
         store_id = leaving.get(pod_name(ctx.tc, TIFLASH_STORES.name, ordinal))
         if not store_id:
             # a scale-in removes the highest ordinals first, so a store below this one was removed for another reason

@@ -23,6 +23,7 @@ from member.apply.writes import annotate_owner
 from member.context import ClusterContext
 from member.lifecycle.creation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
+from member.objects.stateful_set import ordinals_of
 from member.objects.volumes import has_storage, has_storage_claims
 from member.observed.claims import Claim, desired_templates, desired_volumes
 from member.observed.troubles import trouble_of_growth
@@ -158,7 +159,7 @@ def _is_newly_stale(move: Move, stateful_set: Object) -> bool:
 def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
     """The StatefulSet's claims that the cache shows as bound; others follow once they are bound."""
     now, wanted = ctx.deps.clock.wall, desired_volumes(ctx.tc, spec.name)
-    for ordinal in range(body["spec"]["replicas"]):
+    for ordinal in ordinals_of(body).ordinals:
         pod = pod_name(ctx.tc, spec.name, ordinal)
         for volume in wanted:
             cached = ctx.listers.persistent_volume_claims.get(ctx.namespace, pvc_name(volume.name, pod))

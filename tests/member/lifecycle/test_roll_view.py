@@ -16,6 +16,7 @@ from ports.clock import FakeClock
 from tests.member.clusters import cluster
 
 _BODY: Json = {
+    "metadata": {"name": "demo-pd"},
     "spec": {"replicas": 1, "updateStrategy": {"type": "RollingUpdate"}},
     "status": {"updateRevision": "new"},
 }
