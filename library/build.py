@@ -69,7 +69,7 @@ REQUIREMENTS = {"prometheus_client": "prometheus-client", "yaml": "PyYAML", "jso
 
 _PRODUCT = re.compile(r"tidb|pingcap|tikv", re.IGNORECASE)
 
-_CONSTANT_OF_TIDB = re.compile(r'^([A-Z_]+) = Resource\(\s*"pingcap\.com"[^)]*\)\n', re.MULTILINE)
+_CONSTANT_OF_TIDB = re.compile(r'^([A-Z_]+) = Resource\(\s*"(?:apps\.)?pingcap\.com"[^)]*\)\n', re.MULTILINE)
 """The custom resources of TiDB in `kube.resources`, which the library leaves out."""
 
 _DOTTED_NAME = re.compile(r"(?<=`)([a-z_]+(?:\.[a-z_]+)+)(?=[.`])")
