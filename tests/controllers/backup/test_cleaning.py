@@ -280,6 +280,7 @@ def test_a_missing_secret_is_named_and_the_backup_stays(backups: BackupsWorld) -
     assert backups.exists()
 
 
+@pytest.mark.rule("R06")
 @pytest.mark.parametrize("at", range(1, 8))
 def test_a_new_process_continues_after_a_crash_at_any_write(backups: BackupsWorld, at: int) -> None:
     complete(backups)

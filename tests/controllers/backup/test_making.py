@@ -265,6 +265,7 @@ def test_a_job_of_another_is_left_alone(backups: BackupsWorld) -> None:
     assert "ownerReferences" not in backups.job()["metadata"]
 
 
+@pytest.mark.rule("R06")
 def test_a_process_that_crashed_after_creating_the_job_continues(backups: BackupsWorld) -> None:
     """v1.6 treats its own Job as a failure if its cache lacks it."""
     backups.add()

@@ -83,6 +83,7 @@ def night(world: SchedulesWorld) -> SchedulesWorld:
     return world
 
 
+@pytest.mark.rule("R06")
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 7))

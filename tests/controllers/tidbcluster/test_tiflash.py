@@ -108,7 +108,7 @@ def test_tiflash_waits_for_pd_and_enables_placement_rules(world: OperatorWorld) 
     assert pd_of(world).placement.is_enabled
 
 
-@pytest.mark.rule("lifecycle-7.2")
+@pytest.mark.rule("lifecycle-7.2", "F22", "#3789")
 def test_upgrades_tiflash_before_tikv_one_pod_at_a_time(flash: OperatorWorld) -> None:
     order: list[str] = []
 
@@ -317,7 +317,7 @@ def test_a_paused_or_invalid_cluster_still_reports_its_stores(flash: OperatorWor
     assert 2 == len(pods(flash))
 
 
-@pytest.mark.rule("lifecycle-7.5")
+@pytest.mark.rule("lifecycle-7.5", "F22")
 def test_a_pod_whose_store_does_not_run_stops_the_roll(flash: OperatorWorld) -> None:
     held: Callable[[], str] = lambda: flash.condition("Progressing")["message"]  # noqa: E731
     flash.world.faults.pod_slow(f"{NAMESPACE}/basic-tiflash-*", 60.0)
