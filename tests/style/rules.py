@@ -133,7 +133,9 @@ def _exists(name: str) -> bool:
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         base = ROOT.joinpath(*parts[:length])
-        module = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+        # git leaves the folder of a package that has become a module, for its bytecode
+        package = base / "__init__.py"
+        module = package if package.exists() else base.with_suffix(".py")
         if module.exists():
             return length == len(parts) or parts[length] in _defined(module)
     return False

@@ -1,6 +1,7 @@
 """The linter of prose: its findings and its exceptions; and the samples of prose."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,16 @@ def test_finds_violations_in_python(content: str, expected: list[str]) -> None:
 )
 def test_finds_violations_in_documents(content: str, expected: list[str]) -> None:
     assert expected == found("docs/made-up.md", content)
+
+
+def test_a_folder_without_a_package_hides_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("member/__init__.py", "member/made_up.py", "member/made_up/__pycache__/parts.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.setattr(rules, "ROOT", tmp_path)
+    monkeypatch.setattr(rules, "_rooms", lambda: {"member"})
+    assert [] == found("tests/style/test_made_up.py", '"""As `member.made_up` says."""\n')
+    assert ["member.made_down does not exist"] == found("tests/style/test_made_up.py", '"""As `member.made_down`."""\n')
 
 
 def test_a_sample_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture[str]) -> None:
