@@ -99,6 +99,7 @@ class Options:
     cross_namespace_references: ReferencePolicy = BY_CONSENT
 
     metrics_addr: str = ":6060"
+    debug_addr: str = ""
     admission_webhook: str = ""
     """The ValidatingWebhookConfiguration of the webhook; empty: there is no webhook."""
     admission_webhook_addr: str = ":9443"

@@ -18,6 +18,7 @@ import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
 
 from controller_manager.caches import Caches
+from controller_manager.debugging import DebugServer
 from controller_manager.health import HealthServer
 from controller_manager.observing import NoElection, PlannedWrites
 from controller_manager.process_options import ProcessOptions
@@ -127,21 +128,23 @@ class ControllerManager:
         self.health.live.add("leader-election", self._election_trouble)
         self.health.ready.add("shutdown", lambda: "stopping" if self._work_stop.is_set() else None)
         self.health.ready.add("caches", self._caches.unsynced)
-        self._server = serve and serve(self._connect("admission").client, lambda: not self._caches.unsynced())
+        self._servers: list[Server] = [DebugServer(options.debug_addr, clock)] if options.debug_addr else []
+        if serve:
+            self._servers.append(serve(self._connect("admission").client, lambda: not self._caches.unsynced()))
 
     def run(self, stop: Stop) -> int:
         """Run until `stop` is set or something ends it; return the exit code of the process. Raises ListenError."""
         self.health.start()
         try:
-            if self._server:
-                self._server.start()
+            for server in self._servers:
+                server.start()
             threads = self._start()
             with self._work_stop.calling(stop.set):
                 stop.wait(self._clock)
             return self._end(threads)
         finally:
-            if self._server:
-                self._server.stop()
+            for server in self._servers:
+                server.stop()
             self.health.stop()
 
     def work_once(self, stop: Stop) -> None:

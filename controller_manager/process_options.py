@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from controller_manager.debugging import loopback_address
 from controller_manager.flag_parser import FlagParser, address, parse_count, parse_rate, parse_workers
 from controller_manager.go_values import parse_duration
 from ports.observation import always, is_observing
@@ -48,6 +49,7 @@ class ProcessOptions:
     leader_renew_deadline: float = 10.0
     leader_retry_period: float = 2.0
     metrics_addr: str = ":6060"
+    debug_addr: str = ""
     observe: bool = False
     shards: int = 1
     v: int = 0
@@ -117,6 +119,11 @@ def declare_process_flags(flags: FlagParser) -> None:
     )
     flags.flag("leader-retry-period", parse_duration, "pause between attempts to acquire or renew the lease")
     flags.flag("metrics-addr", address, "address of /metrics, /healthz and /readyz")
+    flags.flag(
+        "debug-addr",
+        loopback_address,
+        "address on loopback of /debug/threads and /debug/profile?seconds=N, such as 127.0.0.1:6061 (default: none)",
+    )
     flags.switch("observe", "write nothing; report what would be written, in the log and in a metric")
     flags.flag("v", parse_count, "log verbosity; 4 is debug", "-v")
 

@@ -138,6 +138,7 @@ def process_options_of(options: Options, config: ClusterConfig) -> ProcessOption
         leader_renew_deadline=options.leader_renew_deadline,
         leader_retry_period=options.leader_retry_period,
         metrics_addr=options.metrics_addr,
+        debug_addr=options.debug_addr,
         observe=options.observe,
         shards=options.shards,
         v=options.v,

@@ -62,6 +62,7 @@ def test_defaults() -> None:
         "tidb_discovery_image": "pingcap/tidb-operator:latest",
         "cross_namespace_references": {"is_open": False, "pairs": frozenset()},
         "metrics_addr": ":6060",
+        "debug_addr": "",
         "admission_webhook": "",
         "admission_webhook_addr": ":9443",
         "observe": False,
