@@ -252,6 +252,10 @@ class Applier:
         """True if the server has a resource; `now` is in monotonic seconds. Raises ApiError, TransportError."""
         return self._api_resources.serves(resource, now)
 
+    def ever_serves(self, resource: Resource) -> bool:
+        """Like `serves`, for what a cluster has from its start or never, e.g. OpenShift's groups; read once."""
+        return self._api_resources.serves(resource, 0.0)
+
     def has_status_subresource(self, resource: Resource) -> bool:
         """True if the server has `<resource>/status`; read once. Raises ApiError, TransportError."""
         return self._api_resources.has_subresource(resource, "status")

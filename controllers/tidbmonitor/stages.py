@@ -50,7 +50,8 @@ def _rights(ctx: Monitor) -> Outcome:
     if _inputs(ctx) is None:
         return Done()
     refused: Outcome = Done()
-    for resource, desired in objects.rights(ctx.model):
+    on_openshift = ctx.owned.runtime.applier.ever_serves(objects.SECURITY_CONTEXT_CONSTRAINTS)
+    for resource, desired in objects.rights(ctx.model, on_openshift=on_openshift):
         if not resource.namespaced:
             answer = rights.apply_cluster_scoped(ctx, resource, desired)
             refused = answer if isinstance(answer, NotDone) else refused

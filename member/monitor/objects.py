@@ -131,11 +131,24 @@ def _ingress(monitor: TidbMonitor, of: str, chosen: IngressSpec, number: int) ->
 Desired = tuple[Resource, Json]
 _RULES: list[Json] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
 
+SECURITY_CONTEXT_CONSTRAINTS = Resource(
+    "security.openshift.io", "v1", "securitycontextconstraints", "SecurityContextConstraints", namespaced=False
+)
+_RULES_OF_OPENSHIFT: list[Json] = [
+    {
+        "apiGroups": [SECURITY_CONTEXT_CONSTRAINTS.group],
+        "resources": [SECURITY_CONTEXT_CONSTRAINTS.plural],
+        "resourceNames": ["anyuid"],
+        "verbs": ["use"],
+    }
+]
 
-def rights(monitor: TidbMonitor) -> Iterator[Desired]:
-    """The service account and its rights."""
+
+def rights(monitor: TidbMonitor, *, on_openshift: bool = False) -> Iterator[Desired]:
+    """The service account and its rights; on OpenShift its pods may have any user, as in v1.6."""
     yield SERVICE_ACCOUNTS, service_account(monitor)
-    yield CLUSTER_ROLES if monitor.spec.cluster_scoped else ROLES, role(monitor)
+    further = _RULES_OF_OPENSHIFT if on_openshift else []
+    yield CLUSTER_ROLES if monitor.spec.cluster_scoped else ROLES, role(monitor, further)
     yield CLUSTER_ROLE_BINDINGS if monitor.spec.cluster_scoped else ROLE_BINDINGS, role_binding(monitor)
 
 
@@ -214,9 +227,9 @@ def service_account(monitor: TidbMonitor) -> Json:
     return account if token is None else account | {"automountServiceAccountToken": token}
 
 
-def role(monitor: TidbMonitor) -> Json:
-    """The Role, or the ClusterRole of a monitor that is clusterScoped."""
-    return {"metadata": _meta(monitor), "rules": _RULES}
+def role(monitor: TidbMonitor, further: Sequence[Json] = ()) -> Json:
+    """The Role, or the ClusterRole of a monitor that is clusterScoped, with `further` rules."""
+    return {"metadata": _meta(monitor), "rules": [*_RULES, *further]}
 
 
 def role_binding(monitor: TidbMonitor) -> Json:

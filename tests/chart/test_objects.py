@@ -181,6 +181,15 @@ def test_the_admission_webhook_judges_only_the_chosen_namespaces(helm: Helm) -> 
     assert {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}} == selector(clusterScoped=False)
 
 
+def test_the_right_to_grant_any_user_is_granted_on_openshift_alone(helm: Helm, defaults: list[Json]) -> None:
+    def granted(objects: list[Json]) -> list[Json]:
+        rules = (rule for each in objects if each["kind"] == "ClusterRole" for rule in each["rules"])
+        return [rule for rule in rules if "security.openshift.io" in rule["apiGroups"]]
+
+    (rule,) = granted(helm.template({}, "--api-versions=security.openshift.io/v1"))
+    assert (["anyuid"], ["use"], []) == (rule["resourceNames"], rule["verbs"], granted(defaults))
+
+
 def test_without_the_admission_webhook_no_right_about_webhooks_is_granted(helm: Helm, defaults: list[Json]) -> None:
     def granted(objects: list[Json]) -> list[tuple[list[str], list[str]]]:
         rules = [rule for each in objects for rule in each.get("rules") or () if each["kind"].endswith("Role")]
