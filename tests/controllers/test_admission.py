@@ -164,7 +164,7 @@ _BAD = "evictLeaderTimeout"
         (_set(tikv=_SOON), _set(pd={"config": "a = "}), "spec.pd.config"),
         (_set(tikv=_SOON, pd={"config": "a = "}), _set(pd={"config": ""}), ""),
         (_set(tikv=_SOON), _label, ""),
-        (_set(tikv=_SOON), _delete, ""),
+        (_set(), _delete, ""),
         (_set(tikv=_SOON), _finish, ""),
         (_set(), _label, ""),
         (_set(), _set(tikv={"config": None}), "spec.tikv.config"),
