@@ -21,9 +21,7 @@ from structlog.contextvars import bound_contextvars
 
 from apis import predicates
 from apis.ordinals import OrdinalSet
-from apis.times import stamp
 from dataplane.errors import AddressNotUnderstood, ApiError, DataPlaneError
-from kube.actions import Decision
 from kube.objects import Json, Object
 from kube.semantic import covers
 from member import labels
@@ -41,7 +39,20 @@ from member.lifecycle.roll_steps import (
     next_step,
 )
 from member.lifecycle.roll_view import RollView
-from member.lifecycle.rolling import Rolling, Silence, tell_end
+from member.lifecycle.rolling import (
+    BEGIN,
+    FINISH,
+    PREPARE,
+    RESUME,
+    SPARE,
+    Rolling,
+    Silence,
+    answered,
+    call_hook,
+    refusal,
+    tell_end,
+    wait_of_step,
+)
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling, ordinals_of
 from member.observed.claims import would_lose_volume
@@ -51,14 +62,6 @@ from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_up
 from member.observed.troubles import troubles_of
 from member.outcome import Failed, NotDone, Wait, Waiting, poll_interval
 from member.polling import next_poll, seconds_since
-
-_STUCK = 600.0
-"""Seconds for which one step of a roll may last before the roll counts as stuck."""
-
-_STANDS_STILL = "RollingUpdateStuck"
-
-_BEGIN, _PREPARE, _RESUME, _FINISH = "begin", "prepare", "resume", "finish"
-"""The hooks of a component that may ask its data plane."""
 
 _FORCED = "restarting all pods at once (forced)"
 
@@ -137,7 +140,7 @@ async def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selec
 
     Returns what that waits for, None once it is done. Raises ApiError, TransportError.
     """
-    return await _call_hook(ctx, component, _RESUME, rolling.resume(ctx, selected))
+    return await call_hook(ctx, component, RESUME, rolling.resume(ctx, selected))
 
 
 async def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
@@ -183,7 +186,7 @@ async def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Ro
 
 async def _with_what_is_owed(view: RollView, what: str) -> str:
     """`what`, and what the unfinished roll still keeps in place; both end only once the user acts."""
-    owed = await _call_hook(view.ctx, view.component, _FINISH, view.rolling.finish(view.ctx))
+    owed = await call_hook(view.ctx, view.component, FINISH, view.rolling.finish(view.ctx))
     return f"{what}; {owed.message}" if owed else what
 
 
@@ -201,10 +204,6 @@ def _at_rest(view: RollView, wanted: OrdinalSet) -> UpdateStrategy:
     return UpdateStrategy.above_all(wanted.bound) if moves else UpdateStrategy.unchanged(view.body)
 
 
-async def _clean_up(view: RollView) -> NotDone | None:
-    return await view.rolling.resume(view.ctx, "") or await view.rolling.finish(view.ctx)
-
-
 async def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
     """All pods run the newest template: wait until the last one serves, then undo what the roll has set up (F20)."""
     in_upgrade = predicates.in_phase(view.ctx.tc, view.component, UPGRADE)
@@ -218,7 +217,10 @@ async def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
             return Roll(
                 True, strategy, _waiting(view, "all pods run the new revision; raising the partition above them")
             )
-    if unfinished := await _call_hook(view.ctx, view.component, _FINISH, _clean_up(view)):
+    unfinished = await give_back(view.ctx, view.component, view.rolling) or await call_hook(
+        view.ctx, view.component, FINISH, view.rolling.finish(view.ctx)
+    )
+    if unfinished:
         return Roll(True, strategy, unfinished)
     if in_upgrade:
         set_phase(view.ctx, view.component, NORMAL)
@@ -233,7 +235,7 @@ async def _begin(view: RollView, desired: Json, changed: str) -> Roll:
         waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
         return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
     if refused := view.ctx.refused_upgrades.get(view.component):
-        await _call_hook(view.ctx, view.component, _FINISH, view.rolling.finish(view.ctx))
+        await call_hook(view.ctx, view.component, FINISH, view.rolling.finish(view.ctx))
         return Roll(False, view.no_restarts(pods), refused)
     step = next_step(pods)
     broken = step if isinstance(step, Restart | Replace) else None
@@ -242,11 +244,9 @@ async def _begin(view: RollView, desired: Json, changed: str) -> Roll:
     may_go = fixing or view.blocked() or view.refused_elsewhere(desired)
     if isinstance(may_go, NotDone):
         # the cleanup of the previous roll must not wait until this one may begin
-        await _call_hook(view.ctx, view.component, _FINISH, view.rolling.finish(view.ctx))
+        await call_hook(view.ctx, view.component, FINISH, view.rolling.finish(view.ctx))
         return Roll(False, view.no_restarts(pods), may_go)
-    if unprepared := await _call_hook(
-        view.ctx, view.component, _BEGIN, view.rolling.begin(view.ctx, view.body, desired)
-    ):
+    if unprepared := await call_hook(view.ctx, view.component, BEGIN, view.rolling.begin(view.ctx, view.body, desired)):
         return Roll(False, view.no_restarts(pods), unprepared)
     strategy, restarts = (
         _first_restart(view, broken, may_go or await _may_go(view, broken, pods)) if broken else (None, "")
@@ -317,7 +317,7 @@ async def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no
         # otherwise pod after pod would give up what it serves, until no pod is left to take it
         return Roll(True, no_restarts, unresumed, selected=pod.name, others_resumed=True)
     with bound_contextvars(pod=pod.name):
-        unprepared = await _call_hook(view.ctx, view.component, _PREPARE, view.rolling.prepare(view.ctx, cached))
+        unprepared = await _prepared(view, cached)
     if unprepared:
         return Roll(True, no_restarts, unprepared, selected=pod.name, others_resumed=True)
     if at_risk := would_lose_volume(view.ctx, cached):
@@ -344,10 +344,16 @@ async def _restart_reached(
         return Roll(True, no_restarts, waiting, selected=name)
     cached = next(each for each in view.cached if each.metadata.name == name)
     # other pods may have failed since it was prepared
-    unprepared = await _call_hook(view.ctx, view.component, _PREPARE, view.rolling.prepare(view.ctx, cached))
+    unprepared = await _prepared(view, cached)
     seen = None if unprepared else _confirmed(view, step)
     delete = PodDeletion(name, seen, prepared, prepared=True) if seen else None
     return Roll(True, no_restarts, unprepared or waiting, delete, selected=name)
+
+
+async def _prepared(view: RollView, pod: Object) -> NotDone | None:
+    """Why a pod is not prepared for its restart; None once it is."""
+    step = view.rolling.prepare(view.ctx, pod)
+    return await call_hook(view.ctx, view.component, PREPARE, step, pod.metadata.name)
 
 
 def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
@@ -357,31 +363,6 @@ def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
     told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH, "")
     what = f"label {labels.CONTROLLER_REVISION_HASH} of pod {pod.metadata.name} says {told!r}, which is no revision"
     return _waiting(view, f"{what} of its StatefulSet; waiting for it to be put right")
-
-
-async def _call_hook(ctx: ClusterContext, component: str, name: str, hook: Decision[NotDone | None]) -> NotDone | None:
-    """The answer of the hook `name`; if the data plane fails, only the roll waits, not the rest of the reconcile."""
-    refusals = f"{component} refuses to {name}"
-    try:
-        answer = await hook
-    except ApiError as error:
-        (refusal,) = ctx.memory.failure_timers.update(refusals, [name], ctx.deps.clock).values()
-        if refusal.lasted >= _STUCK and _delays_roll(ctx, component, name):
-            return Failed(
-                _STANDS_STILL,
-                f"the rolling restart of {component} has stood still since {stamp(refusal.since)}: "
-                f"its next step is refused: {error}",
-            )
-        return Failed("ApiError", f"cannot continue the rolling restart of {component}: {error}")
-    except DataPlaneError as error:
-        return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {component}: {error}")
-    ctx.memory.failure_timers.reset(refusals)
-    return answer
-
-
-def _delays_roll(ctx: ClusterContext, component: str, hook: str) -> bool:
-    """True if a roll waits for this hook; the others also run while no roll is under way."""
-    return hook in (_BEGIN, _PREPARE) or predicates.in_phase(ctx.tc, component, UPGRADE)
 
 
 async def _restart_unready(
@@ -414,8 +395,12 @@ async def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[Rollin
             answer = await view.rolling.spare(view.ctx, pod.name)
     except AddressNotUnderstood as error:
         return Failed("AddressNotUnderstood", str(error))
+    except ApiError as error:
+        answer = Silence(*refusal(view.ctx, view.component, SPARE, error, pod.name))
     except DataPlaneError as error:
         answer = Silence("DataPlaneUnreachable", str(error))
+    else:
+        answered(view.ctx, view.component, SPARE)
     if not isinstance(answer, Silence):
         return answer
     if not pod.exists and not pod.starting:
@@ -472,12 +457,8 @@ def _confirmed(view: RollView, step: Step) -> LivePods | None:
 
 def _waiting(view: RollView, what: str) -> Waiting:
     """The wait for a step of a roll, with the reason RollingUpdateStuck once the step lasts too long."""
-    ctx, component = view.ctx, view.component
-    (step,) = ctx.memory.failure_timers.update(f"{component} step of a roll", [what], ctx.deps.clock).values()
-    sentence, again = "; ".join([what, *_troubles(view)]), next_roll_poll(ctx, component)
-    if step.lasted < _STUCK:
-        return Waiting("RollingUpdate", sentence, again)
-    return Waiting(_STANDS_STILL, f"the rolling restart has stood still since {stamp(step.since)}: {sentence}", again)
+    sentence = "; ".join([what, *_troubles(view)])
+    return wait_of_step(view.ctx, view.component, what, sentence, next_roll_poll(view.ctx, view.component))
 
 
 def _restarting(view: RollView, pod: RollingPod, what: str) -> NotDone:

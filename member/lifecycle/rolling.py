@@ -1,18 +1,24 @@
-"""What single components add to the rolling restart that all components share, and the events of a roll.
+"""What single components add to the rolling restart that all components share, its events, and when it is stuck.
+
+A roll counts as stuck when one step, or the refusal of a hook, has lasted for ten minutes.
 
 `kubectl get events` shows one event for each pod that is restarted, and one for the end.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from apis import predicates
+from apis.times import parse_time, stamp
+from dataplane.errors import ApiError, DataPlaneError
 from kube.actions import Decision, Emit
 from kube.events import NORMAL
-from kube.objects import Json, Object
+from kube.objects import Json, Object, condition_of
 from member.context import ClusterContext, OwnContext
 from member.evidence import Evidence, Spared, spared
-from member.outcome import NotDone, Refused
+from member.observed.status import UPGRADE
+from member.outcome import Failed, NotDone, Refused, Waiting
 
 
 def _nothing_to_do(*_: object) -> None:
@@ -105,3 +111,98 @@ def _progress(ctx: ClusterContext, component: str) -> tuple[int, int]:
     status = predicates.status_of(ctx.tc, component)
     live = (status.stateful_set if status else None) or {}
     return live.get("updatedReplicas", 0), live.get("replicas", 0)
+
+
+_STUCK = timedelta(minutes=10)
+"""How long one step of a roll may last before the roll counts as stuck."""
+
+_STANDS_STILL, _REFUSED = "RollingUpdateStuck", "ApiError"
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A hook of `Rolling` that may ask the data plane; `cannot` says what a failure delays.
+
+    `of_roll`: only a roll calls it; the others also run while no roll is under way.
+    """
+
+    name: str
+    cannot: str
+    of_roll: bool = False
+
+
+BEGIN = Hook("begin", "cannot prepare {component} for a rolling restart", of_roll=True)
+PREPARE = Hook("prepare", "cannot prepare pod {pod} for its restart", of_roll=True)
+SPARE = Hook("spare", "cannot find out whether {component} can do without pod {pod}", of_roll=True)
+RESUME = Hook("resume", "cannot give the pods of {component} back what they served")
+FINISH = Hook("finish", "cannot undo what was set up for the rolling restart of {component}")
+
+
+async def call_hook(
+    ctx: ClusterContext, component: str, hook: Hook, decision: Decision[NotDone | None], pod: str = ""
+) -> NotDone | None:
+    """The answer of a hook; if the data plane fails, only the roll waits, not the rest of the reconcile."""
+    cannot = hook.cannot.format(component=component, pod=pod)
+    try:
+        answer = await decision
+    except ApiError as error:
+        return Failed(*refusal(ctx, component, hook, error, pod))
+    except DataPlaneError as error:
+        return Failed("DataPlaneUnreachable", f"{cannot}: {error}")
+    answered(ctx, component, hook)
+    return answer
+
+
+def refusal(ctx: ClusterContext, component: str, hook: Hook, error: ApiError, pod: str = "") -> tuple[str, str]:
+    """The reason and the sentence for a hook that the data plane has refused."""
+    cannot = hook.cannot.format(component=component, pod=pod)
+    what = f"{cannot}: {error}"
+    since = _stuck_since(ctx, component, _kind(component, hook), cannot)
+    if since and (hook.of_roll or predicates.in_phase(ctx.tc, component, UPGRADE)):
+        return _STANDS_STILL, f"the rolling restart of {component} has stood still since {stamp(since)}: {what}"
+    return _REFUSED, what
+
+
+def answered(ctx: ClusterContext, component: str, hook: Hook) -> None:
+    """Record that the data plane has answered a hook."""
+    ctx.memory.failure_timers.reset(_kind(component, hook))
+
+
+def wait_of_step(ctx: ClusterContext, component: str, step: str, sentence: str, again: float) -> Waiting:
+    """The wait for a step of a roll, with the reason RollingUpdateStuck once the step lasts too long.
+
+    `sentence` begins with the step; `again`: seconds until the next check.
+    """
+    since = _stuck_since(ctx, component, f"{component} step of a roll", step)
+    if since is None:
+        return Waiting("RollingUpdate", sentence, again)
+    return Waiting(_STANDS_STILL, f"the rolling restart has stood still since {stamp(since)}: {sentence}", again)
+
+
+def _kind(component: str, hook: Hook) -> str:
+    return f"{component} refuses to {hook.name}"
+
+
+def _stuck_since(ctx: ClusterContext, component: str, kind: str, step: str) -> datetime | None:
+    """Since when `step` lasts, if that is too long; None if it is not. `kind`: the timers of such steps.
+
+    The timers are memory of this process. So that a restart of the operator does not delay the report, or take it back,
+    the component's condition counts as well. Its times come from a wall clock, which may jump: they decide on a reason,
+    and on no restart.
+    """
+    (timer,) = ctx.memory.failure_timers.update(kind, [step], ctx.deps.clock).values()
+    measured = [timer.since] if timer.lasted >= _STUCK.total_seconds() else []
+    return min([*measured, *_reported(ctx, component, step)], default=None)
+
+
+def _reported(ctx: ClusterContext, component: str, step: str) -> Iterator[datetime]:
+    """Since when the condition reports this step, if that is too long; a former process may have set it."""
+    status = predicates.status_of(ctx.tc, component)
+    told = condition_of(status.conditions if status else (), "Progressing")
+    since = parse_time(str(told.get("lastTransitionTime") or ""))
+    if since is None or step not in str(told.get("message")):
+        return
+    if told.get("reason") == _STANDS_STILL:
+        yield since - _STUCK
+    elif told.get("reason") == _REFUSED and ctx.deps.clock.wall() - since >= _STUCK:
+        yield since

@@ -611,7 +611,7 @@ def test_evicts_no_other_store_while_leaders_cannot_return_to_the_previous_one(
     answers = wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, path="/pd/api/v1/schedulers/*", method="DELETE")
     before, two = uids(wide, "tikv"), store_id(wide, 2)
     wide.change(tikv={"annotations": {"a": "b"}})
-    wide.run_until(lambda: "cannot continue the rolling restart of tikv: DELETE" in wide.progressing)
+    wide.run_until(lambda: "cannot give the pods of tikv back what they served: DELETE" in wide.progressing)
     wide.run(200.0)
     restarted = {pod for pod, uid in uids(wide, "tikv").items() if uid != before[pod]}
     assert ({two}, {"basic-tikv-2"}) == (evicting(wide), restarted)

@@ -1,0 +1,181 @@
+"""A roll whose next step the data plane refuses for ten minutes counts as stuck, whichever hook it is.
+
+The operator is restarted in the middle: what has been refused before counts as well.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from functools import partial
+
+import pytest
+
+from apis.components import DM_CLUSTER, TIDB_CLUSTER
+from kube.objects import Json, condition_of
+from kube.resources import PODS
+from member.components import workloads
+from member.lifecycle.rolling import Rolling
+from ports.clock import FakeClock
+from sandbox.dataplane.faults import Fault, Trouble
+from tests.controllers.dmcluster.dm_world import NAME, DMWorld
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+HOOKS = ("begin", "prepare", "resume", "finish", "spare")
+"""The hooks of a roll that may ask the data plane."""
+
+REFUSAL = "[PD:core:ErrNotNow]not now"
+
+RESTARTED_AFTER, LOOKED_AT_AFTER = 400.0, 260.0
+"""Seconds of the refusal before and after the restart of the operator: together more than ten minutes."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Requests that are refused during a change: method, globs of the paths.
+
+    `unready`: the pod that Kubernetes reports as not Ready. `parts`: the spec of the cluster beside the sample's.
+    """
+
+    method: str
+    paths: str
+    change: Json
+    unready: str = ""
+    parts: Json | None = None
+
+
+ROLLED: Json = {"annotations": {"a": "b"}}
+UPGRADED: Json = {"version": "v8.5.9"}
+MICROSERVICES: Json = {
+    "pd": {"mode": "ms"},
+    "pdms": [{"name": each, "replicas": 2} for each in ("tso", "scheduling")],
+}
+EVICTION, TRANSFER = "/pd/api/v1/schedulers*", "/pd/api/v1/leader/transfer/*"
+
+REFUSALS: Mapping[str, Refused] = {
+    "pd.prepare": Refused("POST", TRANSFER, ROLLED),
+    "pd.spare": Refused("POST", TRANSFER, ROLLED, unready="basic-pd-{leader}"),
+    "pd.finish": Refused("GET", "/pd/api/v2/ready /pd/api/v1/stores*", ROLLED),
+    "tikv.prepare": Refused("POST", EVICTION, ROLLED),
+    "tikv.resume": Refused("DELETE", EVICTION, ROLLED),
+    "tidb.prepare": Refused("POST", "/upgrade/start", UPGRADED),
+    "tidb.spare": Refused("POST", "/upgrade/start", UPGRADED, unready="basic-tidb-1"),
+    "tidb.finish": Refused("POST", "/upgrade/finish", UPGRADED),
+    "tso.prepare": Refused("POST", "/tso/api/v1/primary/transfer", ROLLED, parts=MICROSERVICES),
+    "scheduling.prepare": Refused("POST", "/scheduling/api/v1/primary/transfer", ROLLED, parts=MICROSERVICES),
+    "dm-master.prepare": Refused("*", "/apis/v1alpha1/*leader*", ROLLED),
+    "dm-master.spare": Refused("*", "/apis/v1alpha1/*leader*", ROLLED, unready="sync-dm-master-{leader}"),
+}
+
+NOT_REFUSED: Mapping[str, str] = {
+    "ticdc.prepare": "has a limit of its own, gracefulShutdownTimeout",
+    "ticdc.resume": "asks nothing",
+    "pump.begin": "asks nothing",
+    "tikv.spare": "asks PD only for the stores, which this reconcile has just observed",
+    "tiflash.prepare": "asks PD only for the stores, which this reconcile has just observed",
+    "tiflash.spare": "asks PD only for the stores, which this reconcile has just observed",
+}
+
+
+def _name(component: str) -> str:
+    return NAME if component.startswith("dm-") else "basic"
+
+
+def _section(component: str) -> str:
+    return component.removeprefix("dm-")
+
+
+def _world(component: str, refused: Refused, clock: FakeClock) -> OperatorWorld:
+    """A cluster that can lose a pod of each component, Ready."""
+    if component.startswith("dm-"):
+        dm = DMWorld(clock=clock)
+        dm.bring_up()
+        return dm
+    world, cluster = OperatorWorld(clock=clock), sample("basic")
+    for name, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
+        cluster["spec"][name]["replicas"] = replicas
+    cluster["spec"]["tikv"]["evictLeaderTimeout"] = "2h"
+    cluster["spec"]["pd"] |= (refused.parts or {}).get("pd", {})
+    cluster["spec"] |= {key: value for key, value in (refused.parts or {}).items() if key != "pd"}
+    world.apply(cluster)
+    world.run_until_ready()
+    return world
+
+
+def _begun(world: OperatorWorld, component: str, refused: Refused) -> Iterator[Callable[[], None]]:
+    """Begin the refusal and the change; yields what ends the former."""
+    target, network = f"{NAMESPACE}/{_name(component)}-*", world.world.data_plane.network
+    for path in refused.paths.split():
+        fault = Fault(Trouble.ANSWER, target, method=refused.method, path=path, body=f'"{REFUSAL}"'.encode())
+        network.inject(fault)
+        yield partial(network.heal, fault)
+    if component in ("tso", "scheduling"):
+        changed = [each | (refused.change if each["name"] == component else {}) for each in MICROSERVICES["pdms"]]
+        world.change(pdms=changed)
+    else:
+        world.change(_name(component), **{_section(component): refused.change})
+    if refused.unready:
+        # the template is written while the pod is Ready
+        world.run_until(lambda: "Done" != _told(world, component)["reason"])
+        pod = refused.unready.format(leader=_leader(world, component))
+        yield world.world.faults.pod_unready(f"{NAMESPACE}/{pod}")
+        world.run_until(lambda: not _is_ready(world, pod))
+
+
+def _is_ready(world: OperatorWorld, pod: str) -> bool:
+    return condition_of(world.get(PODS, pod)["status"]["conditions"], "Ready").get("status") == "True"
+
+
+def _leader(world: OperatorWorld, component: str) -> str:
+    """The ordinal of the leader."""
+    if isinstance(world, DMWorld):
+        return world.leader.rpartition("-")[2]
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    assert pd.leader is not None
+    return pd.leader.name.rpartition("-")[2]
+
+
+def _told(world: OperatorWorld, component: str) -> Json:
+    """The condition Progressing of the component."""
+    status = world.cluster(_name(component))["status"]
+    part = status["pdms"][component] if component in ("tso", "scheduling") else status[_section(component)]
+    return condition_of(part.get("conditions") or (), "Progressing")
+
+
+def test_the_table_has_each_hook_of_each_component() -> None:
+    plain = Rolling()
+    assert set(HOOKS) < {each.name for each in fields(Rolling)}
+    assert REFUSALS.keys() | NOT_REFUSED.keys() == {
+        f"{each.name}.{hook}"
+        for of in (TIDB_CLUSTER, DM_CLUSTER)
+        for each in workloads(of)
+        for hook in HOOKS
+        if getattr(each.rolling, hook) is not getattr(plain, hook)
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.rule("7")
+@pytest.mark.parametrize("hook", REFUSALS)
+def test_a_refused_hook_makes_the_roll_stuck(hook: str, clock: FakeClock) -> None:
+    component, refused = hook.partition(".")[0], REFUSALS[hook]
+    with ExitStack() as stack:
+        world = _world(component, refused, clock)
+        stack.callback(world.stop)
+        heals = list(_begun(world, component, refused))
+        begins = "cannot find out" if refused.unready else "cannot"
+        world.run_until(lambda: _told(world, component)["message"].startswith(begins), 200.0)
+        what = _told(world, component)["message"].partition(REFUSAL)[0] + REFUSAL
+        world.run(RESTARTED_AFTER)
+        assert "ApiError" == _told(world, component)["reason"]
+        world.restart()
+        world.run(LOOKED_AT_AFTER)
+        stuck = _told(world, component)
+        assert ("RollingUpdateStuck", "True") == (stuck["reason"], stuck["status"])
+        assert what in stuck["message"]
+        world.restart()
+        world.run(5.0)
+        assert "RollingUpdateStuck" == _told(world, component)["reason"]
+        for heal in heals:
+            heal()
+        world.run_until_ready(_name(component), within=600.0)
