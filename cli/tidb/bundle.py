@@ -26,18 +26,17 @@ from cli.tidb.clusters import Found, find_cluster
 from cli.tidb.command import Command
 from cli.tidb.log_lines import lines
 from cli.tidb.output import Page
-from cli.tidb.pods import ClusterPod
+from cli.tidb.pods import ClusterPod, of_instances, pods_among
 from cli.tidb.session import Session
-from cli.tidb.status.facts import attempt, read_facts
+from cli.tidb.status.facts import Facts, attempt
 from cli.tidb.status.report import Unread
 from cli.tidb.status.reporting import report_of
 from controller_manager.redaction import redact_text, redacted
 from kube import resources
 from kube.client import Client
 from kube.errors import ApiError
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.resources import Resource
-from member.labels import INSTANCE
 from ports.foreign_text import printable
 from ports.transport import TransportError
 
@@ -62,6 +61,9 @@ _LONGEST_LOG = 5 * 2**20
 
 _ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?!\d)|[0-9A-Fa-f:]{3,39}(?![\w:]))")
 _ADDRESS_IN_NAME = re.compile(r"\bip(?:-\d{1,3}){4}\b")
+
+Listed = Mapping[Resource, Sequence[Object]]
+"""The objects of the cluster's namespace by kind, as far as the user may read them."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,46 +114,56 @@ class _Bundle:
 
     def collect(self, tail: int) -> None:
         """Add everything, with the last `tail` lines of each log. Raises ApiError, TransportError."""
-        facts = read_facts(self.client, self.found)
+        of_cluster = of_instances(self.found.cluster)
+        listed = {each: self._list(each, of_cluster) for each in _LABELLED}
+        listed |= {each: self._list(each) for each in (*_NAMING, resources.EVENTS)}
+        facts = self._facts(listed)
         self._add_tree("status.yaml", msgspec.to_builtins(report_of(facts)))
-        objects = list(self._objects())
+        objects = list(self._objects(listed))
         for resource, tree in objects:
             self._add_tree(f"objects/{resource.plural}/{tree['metadata']['name']}.yaml", _without_noise(tree))
-        self._add_tree("events.yaml", list(self._events({tree["metadata"]["uid"] for _, tree in objects})))
+        uids = {tree["metadata"]["uid"] for _, tree in objects}
+        events = [each for each in _trees(listed, resources.EVENTS) if each["involvedObject"].get("uid") in uids]
+        self._add_tree("events.yaml", list(map(_without_noise, events)))
         for pod in facts.pods:
             self._add_logs(pod, tail)
         self.unread = [Unread(*map(self._without_addresses, (each.what, each.why))) for each in self.unread]
         missing = [f"not in it: {each.what}: {each.why}" for each in self.unread]
         self._add(_INDEX, "\n".join([*self.names, *missing, "not in it: Secrets, and the operator's own log", ""]))
 
-    def _objects(self) -> Iterator[tuple[Resource, Json]]:
-        meta = self.found.object.metadata
+    def _facts(self, listed: Listed) -> Facts:
+        """What the status is made from."""
+        uid, of = self.found.object.metadata.uid, partial(_trees, listed)
+        return Facts(
+            self.found,
+            pods=pods_among(listed[resources.PODS], self.found.cluster),
+            events=[each for each in of(resources.EVENTS) if each["involvedObject"].get("uid") == uid],
+            backups=of(resources.BACKUPS),
+            schedules=of(resources.BACKUP_SCHEDULES),
+            monitors=of(resources.TIDB_MONITORS),
+            unread=list(self.unread),
+        )
+
+    def _objects(self, listed: Listed) -> Iterator[tuple[Resource, Json]]:
+        """The cluster, what carries its label, what names it, and the volumes and nodes of its pods."""
         yield self.found.resource, self.found.object.decode()
-        claims: list[Json] = []
-        nodes: set[str] = set()
         for resource in _LABELLED:
-            for tree in self._list(resource, f"{INSTANCE}={meta.name}"):
-                yield resource, tree
-                if resource is resources.PERSISTENT_VOLUME_CLAIMS:
-                    claims.append(tree)
-                if resource is resources.PODS:
-                    nodes.add(tree["spec"].get("nodeName") or "")
+            yield from ((resource, each.decode()) for each in listed[resource])
         for resource in _NAMING:
-            yield from ((resource, tree) for tree in self._list(resource) if _mentions(tree.get("spec"), meta.name))
-        volumes = {each["spec"].get("volumeName") or "" for each in claims}
+            trees = (each.decode() for each in listed[resource])
+            yield from (
+                (resource, tree) for tree in trees if _mentions(tree.get("spec"), self.found.object.metadata.name)
+            )
+        volumes = {each.decode()["spec"].get("volumeName") for each in listed[resources.PERSISTENT_VOLUME_CLAIMS]}
+        nodes = {each.decode()["spec"].get("nodeName") for each in listed[resources.PODS]}
         for resource, names in ((resources.PERSISTENT_VOLUMES, volumes), (resources.NODES, nodes)):
-            for name in sorted(names - {""}):
+            for name in sorted(filter(None, names)):
                 get = partial(self.client.get, resource, name)
                 read = attempt(self.unread, f"{resource.plural}/{name}", get, "read")
                 if read is not None:
                     yield resource, read.decode()
 
-    def _events(self, uids: set[str]) -> Iterator[Json]:
-        for each in self._list(resources.EVENTS):
-            if each["involvedObject"].get("uid") in uids:
-                yield _without_noise(each)
-
-    def _list(self, resource: Resource, selector: str = "") -> list[Json]:
+    def _list(self, resource: Resource, selector: str = "") -> Sequence[Object]:
         namespace = self.found.object.metadata.namespace
         page = attempt(
             self.unread,
@@ -159,7 +171,7 @@ class _Bundle:
             lambda: self.client.list_page(resource, namespace, label_selector=selector),
             "read",
         )
-        return [each.decode() for each in page.items] if page else []
+        return page.items if page else ()
 
     def _add_logs(self, pod: ClusterPod, tail: int) -> None:
         """The log of each container of a pod, and of its run before a restart."""
@@ -211,6 +223,10 @@ class _Bundle:
 
     def _numbered(self, found: re.Match[str]) -> str:
         return self._addresses.setdefault(found[0], f"address-{len(self._addresses) + 1}")
+
+
+def _trees(listed: Listed, resource: Resource) -> list[Json]:
+    return [each.decode() for each in listed[resource]]
 
 
 def _without_noise(tree: Json) -> Json:

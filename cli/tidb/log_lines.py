@@ -11,8 +11,9 @@ import msgspec
 
 from cli.tidb.output import Output
 from kube.client import Client
-from kube.errors import BadRequest, NotFound
+from kube.errors import ApiError, Forbidden, Unauthorized
 from kube.objects import Object
+from ports.foreign_text import printable
 from ports.transport import ByteStream, TransportError
 
 Say = Callable[["Source", str], None]
@@ -47,23 +48,24 @@ def printer(output: Output, *, with_names: bool) -> Say:
 
 
 def one_after_another(client: Client, sources: Sequence[Source], options: Mapping[str, str], say: Say) -> int:
-    """Print the existing lines; exit code 1 if there are none. Raises ApiError, TransportError."""
+    """Print the existing lines; exit code 1 if no log can be read. Raises Forbidden, Unauthorized."""
     opened = 0
     for source in sources:
         stream = _open(client, source, options)
         if stream is None:
             continue
         opened += 1
-        with closing(stream):
-            for line in lines(stream):
-                say(source, line)
+        try:
+            with closing(stream):
+                for line in lines(stream):
+                    say(source, line)
+        except TransportError as error:
+            _complain(source, f"the log breaks off: {error}")
     return 0 if opened else 1
 
 
 def follow(client: Client, sources: Sequence[Source], options: Mapping[str, str], say: Say) -> int:
-    """Print lines as they arrive until all logs have ended; return the exit code as above. Raises ApiError,
-    TransportError.
-    """
+    """Print lines as they arrive until all logs have ended; return the exit code as above. Raises like it."""
     coming: queue.Queue[tuple[Source, str | None]] = queue.Queue()
     with ExitStack() as open_ones:
         streams = {source: stream for source in sources if (stream := _open(client, source, options)) is not None}
@@ -88,13 +90,25 @@ def follow(client: Client, sources: Sequence[Source], options: Mapping[str, str]
 
 
 def _open(client: Client, source: Source, options: Mapping[str, str]) -> ByteStream | None:
-    """A log; None, with a message, if it does not exist yet or any longer."""
+    """A log; None, with a message, if it cannot be read, e.g. because the pod has not started or its node is lost.
+
+    Raises Forbidden and Unauthorized, which concern all logs.
+    """
     meta = source.pod.metadata
     try:
         return client.log(meta.name, meta.namespace, container=source.container, **options)
-    except (BadRequest, NotFound) as error:
-        print(f"{source.name}: {error.message}", file=sys.stderr)
-        return None
+    except (Forbidden, Unauthorized):
+        raise
+    except ApiError as error:
+        _complain(source, error.message)
+    except TransportError as error:
+        _complain(source, str(error))
+    return None
+
+
+def _complain(source: Source, why: str) -> None:
+    """Tell the user which log is not read, or not read to its end."""
+    print(f"{source.name}: {printable(why)}", file=sys.stderr)
 
 
 def _read(source: Source, stream: ByteStream, into: "queue.Queue[tuple[Source, str | None]]") -> None:

@@ -1,6 +1,6 @@
 """The pods of a cluster, with the facts that users need."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from apis.accessor import components
@@ -70,15 +70,23 @@ class ClusterPod:
 
 def list_pods(client: Client, cluster: Cluster) -> list[ClusterPod]:
     """The pods of a cluster, component by component. Raises ApiError, TransportError."""
-    of = {each.name: base_labels(cluster, each.name) for each in components(cluster)}
-    instances = ",".join(sorted({each[INSTANCE] for each in of.values()}))
-    selector = f"{NAME}={cluster.LABELLED_NAME},{MANAGED_BY}={TIDB_OPERATOR},{INSTANCE} in ({instances})"
-    found = client.list_page(PODS, cluster.metadata.namespace, label_selector=selector).items
+    selector = f"{NAME}={cluster.LABELLED_NAME},{MANAGED_BY}={TIDB_OPERATOR},{of_instances(cluster)}"
+    return pods_among(client.list_page(PODS, cluster.metadata.namespace, label_selector=selector).items, cluster)
+
+
+def of_instances(cluster: Cluster) -> str:
+    """The selector of the label that all objects of a cluster carry."""
+    instances = {base_labels(cluster, each.name)[INSTANCE] for each in components(cluster)}
+    return f"{INSTANCE} in ({','.join(sorted(instances))})"
+
+
+def pods_among(found: Sequence[Object], cluster: Cluster) -> list[ClusterPod]:
+    """The pods of a cluster among others, component by component."""
     return [
-        ClusterPod(component, pod, pod.decode_as(Pod))
-        for component, carried in of.items()
+        ClusterPod(each.name, pod, pod.decode_as(Pod))
+        for each in components(cluster)
         for pod in sorted(found, key=lambda each: _order(each.metadata.name))
-        if _is_of(cluster, pod, carried)
+        if _is_of(cluster, pod, base_labels(cluster, each.name))
     ]
 
 

@@ -1,17 +1,20 @@
 """`logs`: of one pod, of a component, of a whole cluster."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 import pytest
 
 from cli.failures import Failure
-from cli.tidb.log_lines import Source, follow, lines, printer
+from cli.tidb.log_lines import Source, follow, lines, one_after_another, printer
 from cli.tidb.output import Output
 from kube.client import Client
-from ports.transport import ByteStream, ConnectionLost, Request, Response
+from kube.errors import Forbidden, error_from_answer
+from ports.transport import ByteStream, ConnectionLost, Request, RequestTimeout, Response
 from tests.cli.tidb.objects import pod
 from tests.cli.tidb.typing_commands import Terminal
+
+Read = Callable[..., int]
 
 
 class Chunks:
@@ -93,8 +96,20 @@ def test_reports_a_container_without_a_log_and_fails_if_no_container_has_one(ter
     assert "basic-tikv-0 tikv: previous terminated container" in terminal.complaints
 
 
+NO_KUBELET = b'{"kind": "Status", "message": "dial tcp 10.0.0.7:10250: i/o timeout", "code": 500}'
+
+
+class Answer(Chunks):
+    """The answer of an API server that cannot reach the kubelet."""
+
+    @property
+    def status(self) -> int:
+        """See `ByteStream`."""
+        return 500
+
+
 class Talking:
-    """A transport of a server whose pods have printed a line, and break then."""
+    """A transport of a server whose pods have printed a line; `b` breaks then, and nodes of `lost...` are lost."""
 
     def request(self, request: Request) -> Response:
         """See `Transport`."""
@@ -103,6 +118,12 @@ class Talking:
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
         """See `Transport`."""
         pod = request.url.split("/")[6]
+        if pod == "lost-and-told":
+            return Answer(NO_KUBELET)
+        if pod == "lost":
+            raise RequestTimeout("GET", "log", "no answer")
+        if pod == "hidden":
+            raise error_from_answer(403, b"{}", "GET log")
         return Chunks(f"{pod} began\n".encode(), fails=pod == "b")
 
 
@@ -113,3 +134,22 @@ def test_follows_logs_concurrently_and_a_broken_stream_does_not_end_the_others(
     assert 0 == follow(Client(Talking()), sources, {"follow": "true"}, printer(Output(), with_names=True))
     shown = set(capsys.readouterr().out.splitlines())
     assert {"[a tikv] a began", "[b tikv] b began", "[b tikv] (GET log: gone)"} == shown
+
+
+@pytest.mark.parametrize("read", [one_after_another, follow])
+def test_an_unreadable_log_is_named_and_the_others_are_read(read: Read, capsys: pytest.CaptureFixture[str]) -> None:
+    sources = [Source(pod("tikv", name).object, "tikv") for name in ("lost", "lost-and-told", "b", "a")]
+    assert 0 == read(Client(Talking()), sources, {}, printer(Output(), with_names=True))
+    shown = capsys.readouterr()
+    assert {"[a tikv] a began", "[b tikv] b began"} <= set(shown.out.splitlines())
+    assert "lost tikv: GET log: no answer" in shown.err
+    assert "lost-and-told tikv: dial tcp 10.0.0.7:10250: i/o timeout" in shown.err
+    assert "GET log: gone" in shown.out + shown.err
+
+
+@pytest.mark.parametrize("read", [one_after_another, follow])
+def test_logs_fail_if_none_can_be_read_or_the_user_may_read_none(read: Read) -> None:
+    lost, hidden = ([Source(pod("tikv", name).object, "tikv")] for name in ("lost", "hidden"))
+    assert 1 == read(Client(Talking()), lost, {}, printer(Output(), with_names=True))
+    with pytest.raises(Forbidden):
+        read(Client(Talking()), hidden, {}, printer(Output(), with_names=True))

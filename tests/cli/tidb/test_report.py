@@ -2,17 +2,22 @@
 
 import re
 import tarfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cli.failures import Failure
+from cli.tidb.pods import of_instances
 from kube.client import Client
 from kube.resources import CONFIG_MAPS, PODS, SECRETS, TIDB_CLUSTERS
+from member.labels import INSTANCE
 from ports.transport import ByteStream, ConnectionLost, Request, Response, TransportError
+from tests.cli.tidb.objects import cluster
 from tests.cli.tidb.typing_commands import ReadOnly, Refusing, Terminal
 from tests.kube.fakes import FakeStream, answer
 from tests.operator_world import OperatorWorld
@@ -41,7 +46,17 @@ def test_a_report_has_objects_events_and_logs_and_reads_no_secret(
     assert "SuccessfulCreate" in found["events.yaml"]
     assert "logs/basic-pd-0/pd.log\n" in found["index.txt"]
     assert not [each for each in reading.paths if f"/{SECRETS.plural}" in each]
+    assert {} == {path: times for path, times in Counter(reading.paths).items() if times > 1}
+    lists = [each.partition("?")[0] for each in reading.paths if "/log?" not in each]
+    assert len(lists) == len(set(lists))
     assert 0o600 == (tmp_path / "a.tar.gz").stat().st_mode & 0o777
+
+
+def test_objects_are_found_by_the_instance_name_of_the_cluster() -> None:
+    found = cluster("shop")
+    assert f"{INSTANCE} in (shop)" == of_instances(found.cluster)
+    labelled = msgspec.structs.replace(found.cluster.metadata, labels={INSTANCE: "till"})
+    assert f"{INSTANCE} in (till)" == of_instances(msgspec.structs.replace(found.cluster, metadata=labelled))
 
 
 def test_values_that_look_like_secrets_and_addresses_are_replaced(
