@@ -4,9 +4,9 @@ While a cluster starts or rolls, numbers in its status change many times a secon
 important write, or for a short while.
 
 A node that fails and recovers repeatedly would cause status writes for every cluster with a pod there; with several
-such nodes the combinations differ each time. Once a status has returned to an earlier one several times, its writes
-keep a minimum distance: a lasting loss shows at the end of it, and a loss that is over by then needs no write. Failover
-records, and new steps of an upgrade or scaling, are written at once nevertheless.
+such nodes the combinations differ each time. Once a status has returned to an earlier one, further returns keep a
+minimum distance, and after several returns all its writes do. A lasting loss shows at the end of it; a loss that is
+over by then needs no write. Failover records, and new steps of an upgrade or scaling, are written at once nevertheless.
 """
 
 from collections import deque
@@ -28,16 +28,13 @@ APART = 5.0
 """Seconds within which several returns count as one, because many things change at once when something starts."""
 
 AT_ONCE = 6
-"""The number of returns within APART that no start has: a server's answers change with each request. Further ones count
-each."""
+"""The number of returns within APART that no start has: answers change with each request. Further ones count each."""
 
-EVERY = 20.0
-"""Seconds between two writes of a fluctuating status: three in a minute."""
+EVERY, AT_FIRST = 20.0, 30.0
+"""Seconds between two writes of a fluctuating status, and after a first return before the next: three in a minute."""
 
 DETAILS = Pace(10.0, 10.0, at_once=30)
-"""The pace of writes of nothing but details; a starting cluster has important changes about as often. Up to thirty are
-saved up, which make changes after a quiet time show at once.
-"""
+"""The pace of writes of nothing but details. Thirty are saved up, so that changes after a quiet time show at once."""
 
 _REMEMBERED = 64
 
@@ -79,11 +76,14 @@ class StatusPacing:
         fields, now = self._fields, self._clock.now()
         self._forget(now)
         details = self._details.pause(now) if _only_details(stored, status, fields) else 0.0
-        if len(self._returns) < OFTEN or _records(stored, fields) != _records(status, fields):
+        if not self._returns or _records(stored, fields) != _records(status, fields):
             return details
-        if _is_operated_on(fields, stored, status) and self._seen.entry(_shape(status), now) is None:
+        fluctuates, is_new = len(self._returns) >= OFTEN, self._seen.entry(_shape(status), now) is None
+        if is_new and (not fluctuates or _is_operated_on(fields, stored, status)):
             return details
-        return max(self._written + EVERY - now, details, 0.0)
+        if not fluctuates and now - self._returns[0] < APART:
+            return details
+        return max(self._written + (EVERY if fluctuates else AT_FIRST) - now, details, 0.0)
 
     def wrote(self, stored: Json, status: Json) -> None:
         """Note that `status` has replaced the `stored` one."""

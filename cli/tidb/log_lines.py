@@ -107,7 +107,7 @@ def _open(client: Client, source: Source, options: Mapping[str, str]) -> ByteStr
 
 
 def _complain(source: Source, why: str) -> None:
-    """Tell the user which log is not read, or not read to its end."""
+    """Report on stderr which log is not read, or not read to its end."""
     print(f"{source.name}: {printable(why)}", file=sys.stderr)
 
 

@@ -1,9 +1,11 @@
 """A flapping status costs few writes (I29)."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from controllers.status_fields import STATUS_FIELDS
-from controllers.status_pacing import APART, DETAILS, EVERY, LATELY, OFTEN, StatusPacing
+from controllers.status_pacing import AT_FIRST, DETAILS, EVERY, LATELY, OFTEN, StatusPacing
 from kube.objects import Json
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -26,7 +28,7 @@ def _flapping(clock: FakeClock) -> StatusPacing:
     """After as many returns as are often; it is down."""
     flaps = StatusPacing(clock, STATUS_FIELDS)
     for each in (UP, DOWN, UP, DOWN, UP)[-OFTEN - 2 :]:
-        clock.step(APART)
+        clock.step(AT_FIRST)
         assert 0 == flaps.pause({}, each)
         flaps.wrote({}, each)
     return flaps
@@ -137,14 +139,32 @@ def test_flapping_in_any_rhythm_costs_three_writes_a_minute(components: int, see
             unwritten_since = None
         elif pacing.pause(stored, status):
             unwritten_since = unwritten_since or clock.now()
-            assert clock.now() - unwritten_since <= EVERY
+            assert clock.now() - unwritten_since <= AT_FIRST
         else:
             pacing.wrote(stored, status)
             stored, unwritten_since = status, None
             written.append(elapsed)
-    settled = [at for at in written if at > LATELY]
-    most = max((sum(at <= other < at + 60 for other in settled) for at in settled), default=0)
-    assert most <= 3
+    assert _most_in_a_minute([at for at in written if at > LATELY]) <= 3
+
+
+def _most_in_a_minute(times: Sequence[float]) -> int:
+    return max((sum(at <= other < at + 60 for other in times) for at in times), default=0)
+
+
+@pytest.mark.parametrize("period", range(12, 120, 4))
+@pytest.mark.rule("I29")
+def test_one_flapping_node_costs_three_writes_from_the_first_minute_on(period: int) -> None:
+    clock = FakeClock()
+    pacing, stored, written = StatusPacing(clock, STATUS_FIELDS), UP, list[float]()
+    pacing.wrote({}, UP)
+    for second in range(600):
+        clock.step(1)
+        status = DOWN if second % period < period / 2 else UP
+        if status != stored and not pacing.pause(stored, status):
+            pacing.wrote(stored, status)
+            stored = status
+            written.append(clock.now())
+    assert 3 >= _most_in_a_minute(written)
 
 
 @pytest.mark.parametrize(

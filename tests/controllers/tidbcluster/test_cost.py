@@ -76,10 +76,9 @@ def _status_writes_of_a_flapping_node(clock: FakeClock, period: float) -> list[i
 @pytest.mark.parametrize("period", [20.0, pytest.param(30.0, marks=pytest.mark.thorough)])
 @pytest.mark.rule("I29")
 def test_a_flapping_node_costs_three_status_writes_a_minute(clock: FakeClock, period: float) -> None:
-    first, *others = _status_writes_of_a_flapping_node(clock, period)
-    # a few returns are written before they count as flapping
-    assert 1 <= first <= 5
-    assert 1 <= max(others) <= 3
+    writes = _status_writes_of_a_flapping_node(clock, period)
+    assert writes[0]
+    assert 3 >= max(writes)
 
 
 @pytest.mark.slow
