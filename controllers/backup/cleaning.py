@@ -14,7 +14,7 @@ from apis.backups import Backup
 from controllers.backup import stopping
 from controllers.backup.kernel import Kernel
 from controllers.backup.sharing import user_of
-from controllers.job_deletion import JOB_TERMINATING, job_terminating
+from controllers.job_deletion import job_terminating
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import job_of_others, make
@@ -41,9 +41,9 @@ async def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     """Take the next step of deleting a Backup. Raises ApiError, TransportError."""
     if FINALIZER not in ctx.owner.metadata.finalizers:
         return None
-    if not ctx.is_confirmed():
+    if wait := ctx.outdated():
         # by now the user may keep the files, or have another log backup of this name
-        return Waiting("CacheOutdated", "waiting for the operator's cache to show the current Backup", JOB_TERMINATING)
+        return wait
     if ctx.model.spec.backup_mode == "log":
         return await _sync_log(ctx, kernel)
     wait = None if _is_done(ctx) else await _await_end(ctx, [backup_job_name(ctx.name)])

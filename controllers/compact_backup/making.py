@@ -99,6 +99,8 @@ async def _make(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Outc
         job = await _built(ctx, backups)
         if isinstance(job, NotDone):
             return job
+        if wait := ctx.outdated():
+            return wait
         await ctx.create(JOBS, job)
     except AlreadyExists:
         message = f"waiting for the operator's cache to show Job {ctx.name}, which exists already"

@@ -192,6 +192,13 @@ class JobOwner(Generic[M]):
         log.info("nothing is destroyed before the cache shows the current object", kind=self.resource.kind)
         return False
 
+    def outdated(self) -> Waiting | None:
+        """The wait for the cache to show what the object asks for now; None if it does. Raises as `is_confirmed`."""
+        if self.is_confirmed():
+            return None
+        message = f"waiting for the operator's cache to show the current {self.resource.kind}"
+        return Waiting("CacheOutdated", message, JOB_TERMINATING)
+
     def has_lost(self, name: str) -> bool:
         """True if a Job of this object is gone, read live if the cache lacks it. Raises ApiError, TransportError."""
         if self.cached_job(name) is not None:

@@ -155,9 +155,9 @@ async def schedule(
 ) -> NotDone | None:
     """Create the Job `name` from `build` and write the condition Scheduled; `reason` is the reason of a failure.
 
-    `prepare` writes what the Job requires, once `build` has shown that nothing is missing. An existing Job of this
-    object was created earlier, and counts as success; in v1.6 it is a failure if the cache lacks it. Raises ApiError,
-    TransportError.
+    `prepare` writes what the Job requires, once `build` has shown that nothing is missing. A Job may remove or replace
+    data, so a live read confirms that the object still asks for it. An existing Job of this object was created earlier,
+    and counts as success; in v1.6 it is a failure if the cache lacks it. Raises ApiError, TransportError.
     """
     there = await own_job(ctx, name, reason)
     if isinstance(there, Failed):
@@ -167,6 +167,8 @@ async def schedule(
     job = await built(ctx, build) if there is None else None
     if isinstance(job, Failed):
         return job
+    if job is not None and (wait := ctx.outdated()):
+        return wait
     if prepare is not None:
         await prepare()
     if job is not None and (lacking := await _create(ctx, job, reason)):
@@ -202,7 +204,7 @@ async def built(ctx: JobOwner[M], build: Build) -> Json | Failed:
 async def make(ctx: JobOwner[M], build: Build, reason: str) -> NotDone | None:
     """Create the Job that `build` returns; return what prevents that. Raises TransportError."""
     job = await built(ctx, build)
-    return job if isinstance(job, Failed) else await _create(ctx, job, reason)
+    return job if isinstance(job, Failed) else ctx.outdated() or await _create(ctx, job, reason)
 
 
 async def _create(ctx: JobOwner[M], job: Json, reason: str) -> NotDone | None:

@@ -153,6 +153,8 @@ async def _begin_prune(ctx: JobOwner[Restore], br: BRConfig) -> Outcome | None:
     tc = await cluster(ctx, br)
     if isinstance(tc, NotDone):
         return tc
+    if wait := ctx.outdated():
+        return wait
     await _make_prune(ctx, tc)
     return None
 

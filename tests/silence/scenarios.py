@@ -18,6 +18,7 @@ from kube.resources import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
+    RESTORES,
     SECRETS,
     STORAGE_CLASSES,
     TIDB_CLUSTERS,
@@ -369,6 +370,46 @@ def _remade_log(world: OperatorWorld) -> None:
     _backup(world, "demo", {"backupMode": "log"}, {"phase": "Running", "commitTs": "2"}, _FAR)
 
 
+def _saving_its_log(world: OperatorWorld) -> None:
+    """The cluster saves a log, of which the user may remove the beginning."""
+    _add_keys(world, NAMESPACE)
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    LogTask(pd.etcd, "demo", world.clock.now).begin(1)
+    status = {"phase": "Running", "commitTs": str(tso.of_time(_NEW_YEAR)), "backupPath": "s3://lab/full"}
+    _backup(world, "demo", {"backupMode": "log"}, status)
+    world.run(5.0)
+
+
+def _truncate(until: str | None) -> Act:
+    return lambda world: world.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"logTruncateUntil": until}})
+
+
+def _restore(world: OperatorWorld) -> None:
+    body = {"apiVersion": RESTORES.api_version, "kind": RESTORES.kind, "metadata": {"name": "demo"}}
+    spec = {"br": {"cluster": "basic", "clusterNamespace": NAMESPACE}, "s3": _S3}
+    world.admin.create(RESTORES, body | {"spec": spec}, NAMESPACE)
+
+
+def _delete_restore(world: OperatorWorld) -> None:
+    world.admin.delete(RESTORES, "demo", NAMESPACE)
+
+
+def _restore_failed(world: OperatorWorld) -> None:
+    """A restore has failed, and the user keeps what it has left."""
+    _add_keys(world, NAMESPACE)
+    _restore(world)
+    failed = {"type": "Failed", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    world.admin.patch(
+        RESTORES, "demo", NAMESPACE, {"status": {"phase": "Failed", "conditions": [failed]}}, subresource=""
+    )
+    world.run(5.0)
+
+
+def _prune(mode: str | None) -> Act:
+    return lambda world: world.admin.patch(RESTORES, "demo", NAMESPACE, {"spec": {"prune": mode}})
+
+
 def _delete_backup(world: OperatorWorld) -> None:
     world.admin.delete(BACKUPS, "demo", NAMESPACE)
 
@@ -699,6 +740,30 @@ SCENARIOS: Mapping[str, Scenario] = {
         "basic-pd-1",
         spec=_THREE,
         before=_saving_a_log,
+    ),
+    "log-truncation": Scenario(
+        _truncate(str(tso.of_time(_NEW_YEAR) + 2**20)),
+        _truncate(None),
+        ("create jobs",),
+        "basic-pd-1",
+        spec=_THREE,
+        before=_saving_its_log,
+    ),
+    "restore": Scenario(
+        _restore,
+        _delete_restore,
+        ("create jobs",),
+        "basic-pd-1",
+        spec=_THREE,
+        before=lambda world: _add_keys(world, NAMESPACE),
+    ),
+    "prune": Scenario(
+        _prune("afterFailed"),
+        _prune(None),
+        ("create jobs",),
+        "basic-pd-0",
+        **_ALONE,
+        before=_restore_failed,
     ),
     "finalizer": Scenario(
         _delete_backup,

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = ("member", "meta", "controllers", "discovery", "dataplane", "scheduler")
 
-_NAMES = frozenset(
+ACTIONS = frozenset(
     {
         "ClosePumpNode",
         "Delete",
@@ -60,12 +60,18 @@ _QUALIFIED = frozenset(
         ("topology", "forget"),
         ("kernel", "end"),
         ("evictions", "begin"),
+        ("jobs", "clean_job"),
+        ("jobs", "import_job"),
+        ("jobs", "log_job"),
+        ("jobs", "prune_job"),
+        ("jobs", "restore_job"),
+        ("jobs", "stop_job"),
         ("Replicas", "lowered"),
         ("UpdateStrategy", "lowered"),
         ("UpdateStrategy", "on_delete"),
     }
 )
-"""Methods that destroy if their object has this name."""
+"""Methods that destroy, or build a Job that does, if their object has this name."""
 
 _DOORS = (
     "member/actions.py",
@@ -113,7 +119,7 @@ def _calls(node: ast.AST, function: str) -> Iterator[tuple[str, str]]:
 
 def _destroys(node: ast.AST) -> str:
     """The call as sites word it; empty for anything else. A reference counts: it may be called elsewhere."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in _NAMES:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in ACTIONS:
         return node.id
     if not isinstance(node, ast.Attribute):
         return ""

@@ -279,11 +279,38 @@ ROWS: Sequence[Row] = (
         (
             "controllers/backup/stopping.py end_elsewhere kernel.end",
             "controllers/backup/kernel.py end EndLogTask",
+            "controllers/backup/stopping.py build jobs.stop_job",
             "dataplane/log_backups.py end_log_task delete_together",
         ),
         given_up=True,
     ),
-    Row("remove the files of a deleted Backup, by a Job", "files", (_L, _L, _L, _L, _L, _L, _W), ()),
+    Row(
+        "remove the files of a deleted Backup, by a Job",
+        "files",
+        (_L, _L, _L, _L, _L, _L, _W),
+        ("controllers/backup/cleaning.py build jobs.clean_job",),
+    ),
+    Row(
+        "remove the beginning of a log, or end it, by a Job",
+        "log-truncation",
+        (_L, _L, _L, _L, _L, _L, _W),
+        ("controllers/backup/logs.py _built jobs.log_job",),
+    ),
+    Row(
+        "restore data, by a Job",
+        "restore",
+        (_L, _L, _L, _L, _L, _L, _W),
+        (
+            "controllers/restore/making.py _built jobs.restore_job",
+            "controllers/restore/making.py _built jobs.import_job",
+        ),
+    ),
+    Row(
+        "remove what a failed restore left, by a Job",
+        "prune",
+        (_L, _L, _L, _L, _L, _L, _W),
+        ("controllers/restore/making.py _make_prune jobs.prune_job",),
+    ),
     Row(
         "remove a finalizer",
         "finalizer",

@@ -2,10 +2,11 @@
 
 import pytest
 
+from member.actions import Destructive
 from tests.silence.columns import Column
 from tests.silence.document import rendered
 from tests.silence.scenarios import SCENARIOS
-from tests.silence.sites import ROOT, sites
+from tests.silence.sites import ACTIONS, ROOT, sites
 from tests.silence.table import MEANINGS, ROWS
 
 _LISTED = [site for row in ROWS for site in row.sites]
@@ -17,6 +18,10 @@ def test_every_call_that_destroys_has_a_row() -> None:
     found = sites()
     assert [] == sorted(found - set(_LISTED)), "say in tests/silence/table.py what a silence makes of it"
     assert [] == sorted(set(_LISTED) - found), "the code no longer has it"
+
+
+def test_every_destructive_action_is_searched_for() -> None:
+    assert {each.__name__ for each in Destructive.__subclasses__()} <= ACTIONS
 
 
 def test_each_call_is_in_one_row() -> None:

@@ -81,7 +81,7 @@ def test_wish_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatch) -> Non
     assert _taken("reclaim-policy", Column.CACHE)
 
 
-@pytest.mark.parametrize("scenario", ["expiry", "files", "log-task"])
+@pytest.mark.parametrize("scenario", ["expiry", "files", "log-task", "log-truncation", "restore"])
 def test_owner_of_jobs_that_is_not_confirmed_live(monkeypatch: pytest.MonkeyPatch, scenario: str) -> None:
     monkeypatch.setattr(JobOwner, "is_confirmed", lambda _: True)
     assert _taken(scenario, Column.CACHE)
