@@ -396,6 +396,10 @@ class WorldFaults:
             Fault(Trouble.ANSWER, target, path=path, method=method, status=status, body=body, every=every)
         )
 
+    def server_refuses(self, target: str, path: str, method: str = "*") -> Heal:
+        """Servers answer such requests with an error, without any effect. Globs: `target` on pods, `path`, `method`."""
+        return self._inject(Fault(Trouble.ANSWER, target, path=path, method=method))
+
     def pd_truncated(self, cluster: str, path: str = "*") -> Heal:
         """Truncate PD's answers."""
         return self._inject(Fault(Trouble.TRUNCATE, f"{cluster}-pd-*", path=path))

@@ -3,6 +3,8 @@
 `refused/tikv.image.orphaned@8` requests an image that a policy rejects, and deletes the StatefulSet eight seconds later
 without its pods. The edit stays for minutes: everything that ran before must exist and serve. Then it is undone; with
 the suffix `+allowed` the policy is removed instead. In both cases everything is as in the spec.
+
+`refused/pd.hook.crash-and-edit@40` has PD refuse for eleven minutes what a roll asks of it (lifecycle.md 7).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,15 +20,15 @@ from simulate.engine.components import profile
 from simulate.engine.other_kinds import DM
 from simulate.engine.plan import Crash, Deleted, Edit, Fault, Foreign, InvalidPlan, Plan, World
 from simulate.engine.trees import merged
-from simulate.engine.worlds import NAME, ROOMY, replicas_of
+from simulate.engine.worlds import NAME, NAMESPACE, ROOMY, replicas_of
 from simulate.families.family import Family
 from simulate.families.homes import Home, all_components, fields_of
 from simulate.families.users_data import of_all_components
 
 _BEGINS = 5.0
 """Seconds until the edit."""
-_STANDS = 240.0
-"""Seconds for which it stays."""
+_STANDS, _STANDS_LONG = 240.0, 660.0
+"""Seconds for which it stays; long enough that a roll counts as stuck."""
 _HEALS = 400.0
 _ALLOWED = "+allowed"
 
@@ -57,7 +59,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A policy by name, and the edit of a component that it refuses."""
+    """A policy by name, and the edit of a component that it refuses.
+
+    Without a policy, the component's servers refuse what a roll asks of them; see `HOOKS`.
+    """
 
     policy: str
     edit: Callable[[Home], Json]
@@ -79,7 +84,18 @@ REFUSALS: Mapping[str, Refusal] = {
     "unapproved": Refusal("approved", lambda _: {"annotations": {"roll": "1"}}),
     "away": Refusal("away", lambda _: {"annotations": {"roll": "1"}}),
     "quota": Refusal("quota-of-storage", lambda _: {"requests": {"storage": "2Gi"}}),
+    "hook": Refusal("", _new_image),
 }
+
+HOOKS: Mapping[str, tuple[str, str, str]] = {
+    "pd": ("pd", "POST", "/pd/api/v1/leader/transfer/*"),
+    "tikv": ("pd", "POST", "/pd/api/v1/schedulers*"),
+    "tidb": ("tidb", "POST", "/upgrade/*"),
+    "tso": ("tso", "POST", "/tso/api/v1/primary/transfer"),
+    "scheduling": ("scheduling", "POST", "/scheduling/api/v1/primary/transfer"),
+    "dm-master": ("dm-master", "PUT", "/apis/v1alpha1/leader/*"),
+}
+"""The requests of rolls that components can refuse: the component that is asked, method, glob of the path."""
 
 _OF_STATEFUL_SETS = ("unapproved", "away")
 """Policies that forbid all changes of a StatefulSet, by any client."""
@@ -118,6 +134,7 @@ def _approved_and_scaled(hit: Subject) -> tuple[Step, ...]:
 EVENTS: Mapping[str, Event] = {
     "nothing": lambda _: (),
     "crash": lambda _: (Crash(at=0.0),),
+    "crash-and-edit": lambda hit: (Crash(at=0.0), hit.home.merge(200.0, {"annotations": {"roll": "2"}})),
     "scaled-by-hand": _patched(lambda hit: {"replicas": hit.replicas - 1}),
     "edited-by-hand": _template({"by": "hand"}),
     "approved-by-hand": _approved_and_scaled,
@@ -149,9 +166,9 @@ def _plan(rest: str) -> Plan:
         )
     hit, refused = _subjects()[component], REFUSALS[refusal]
     begins = hit.home.begins_at + _BEGINS
-    ends = begins + _STANDS
+    ends = begins + (_STANDS if refused.policy else _STANDS_LONG)
     allowed = rest.endswith(_ALLOWED)
-    policy = World(at=hit.home.begins_at, verb="webhook", arguments={"name": refused.policy}, seconds=0.0)
+    policy = _refusal(hit, refused)
     edit = hit.home.merge(begins, refused.edit(hit.home))
     steps = [each.postponed(begins + float(moment)) for each in EVENTS[event](hit)]
     back = (
@@ -172,12 +189,25 @@ def _plan(rest: str) -> Plan:
     return replace(plan, ends_beside={hit.home.target: "Done"}) if hit.home.is_of_dm else plan
 
 
+def _refusal(hit: Subject, refused: Refusal) -> World:
+    """What refuses the edit, for ever."""
+    if refused.policy:
+        return World(at=hit.home.begins_at, verb="webhook", arguments={"name": refused.policy}, seconds=0.0)
+    asked, method, path = HOOKS[hit.home.component]
+    target = f"{NAMESPACE}/{hit.workload.removesuffix(hit.home.component)}{asked}-*"
+    arguments = {"target": target, "method": method, "path": path}
+    return World(at=hit.home.begins_at, verb="server_refuses", arguments=arguments, seconds=0.0)
+
+
 def _is_served(refusal: str, event: str) -> bool:
     """True if everything that the spec requires should serve while the edit is refused.
 
     A policy that forbids changes of a StatefulSet also prevents other pods and its complete deletion; and a StatefulSet
     whose pods are gone as well has no record of its template.
     """
+    if refusal == "hook":
+        # a roll that waits is no complete cluster
+        return False
     if refusal in _OF_STATEFUL_SETS:
         return event in ("nothing", "crash", "scaled-by-hand", "service-deleted", "pod-deleted", "edited-again")
     return event not in ("deleted", "suspended") or refusal in ("service", "quota")
@@ -201,11 +231,11 @@ def _is_number(text: str) -> bool:
 def _plans() -> Iterator[Plan]:
     for component, refusal, event, moment, end in product(_subjects(), REFUSALS, EVENTS, _MOMENTS, ("", _ALLOWED)):
         # under a policy that forbids all changes of a StatefulSet, nothing comes to its end
-        if _makes_sense(component, refusal, event, moment) and (end or refusal not in _OF_STATEFUL_SETS):
+        if _makes_sense(component, refusal, event, moment, end) and (end or refusal not in _OF_STATEFUL_SETS):
             yield _plan(f"{component}.{refusal}.{event}@{moment:g}{end}")
 
 
-def _makes_sense(component: str, refusal: str, event: str, moment: float) -> bool:
+def _makes_sense(component: str, refusal: str, event: str, moment: float, end: str) -> bool:
     section = _subjects()[component].home.section
     if refusal == "service" and "service.type" not in dict(fields_of(component)):
         return False
@@ -215,6 +245,9 @@ def _makes_sense(component: str, refusal: str, event: str, moment: float) -> boo
     if event.startswith("scaled-") and (component == "dm-master" or section["replicas"] < 2):
         return False
     if event == "nothing" and moment != _MOMENTS[0]:
+        return False
+    if (refusal == "hook" and (component not in HOOKS or not end)) or (event == "crash-and-edit" and refusal != "hook"):
+        # what a server refuses it refuses for a time, whatever the edit is
         return False
     return event != "approved-by-hand" or refusal == "unapproved"
 
