@@ -4,6 +4,7 @@ import pytest
 
 from apis import toml
 from apis.consent import ALLOWED_FROM
+from controllers.restore import log_range
 from kube.objects import Json
 from kube.resources import BACKUPS, CONFIG_MAPS, JOBS, NAMESPACES, PODS, RESTORES, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.apis.backups import by_br, tree
@@ -158,6 +159,14 @@ def test_a_restore_outside_its_log_restarts_nothing(rolling: OperatorWorld, what
     body = tree("Backup", by_br(backupMode="log"), name="log", namespace=NAMESPACE)
     rolling.admin.create(BACKUPS, body | {"status": {"backupPath": "s3://lab/full", **status}}, NAMESPACE)
     restarts_nothing_for(reason, rolling)
+
+
+@pytest.mark.planted
+def test_reports_a_restore_whose_log_is_not_judged(rolling: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_range, "obstacles", lambda *_: [])
+    with pytest.raises(AssertionError):
+        test_a_restore_outside_its_log_restarts_nothing(rolling, "begins later")
+    assert -1 == ratio(rolling)
 
 
 @pytest.mark.rule("backup-4.4")
