@@ -219,7 +219,7 @@ def _failover(failover: Failover) -> str:
     return f"{title}: {given_up} and starts {failover.substitute}, {ready}"
 
 
-def _events(damage: Damage) -> Sequence[tuple[str, str]]:
+def events_of(damage: Damage) -> Sequence[tuple[str, str]]:
     """What happens, with its time, in order."""
     found = [(each.begins, _outage(each)) for each in damage.outages]
     found += [(each.begins, _spell(each)) for each in damage.spells]
@@ -242,13 +242,13 @@ def page_of(report: Report) -> Page:
         for key, damage in worst.damages.items():
             yield f"{key}, {report.loss} lost {_moment(worst.moment)}: {verdict(damage)}"
             yield ""
-            if events := _events(damage):
+            if events := events_of(damage):
                 table = Columns("AT", "EVENT")
                 for event in events:
                     table.add(*event)
                 yield table
                 yield ""
-            for line in _lines(damage):
+            for line in lines_of(damage):
                 yield line
                 yield ""
         yield from _notes(report)
@@ -265,8 +265,8 @@ def markdown_of(report: Report) -> str:
         worst = report.worst
         for key, damage in worst.damages.items():
             yield f"**{key}**, {report.loss} lost {_moment(worst.moment)}: {verdict(damage)}\n"
-            yield from _rows(("At", "Event"), _events(damage))
-            yield from (f"{each}\n" for each in _lines(damage))
+            yield from _rows(("At", "Event"), events_of(damage))
+            yield from (f"{each}\n" for each in lines_of(damage))
         yield from (f"{each}\n" for each in _notes(report))
 
     return "".join(f"{printable(each, lines=True)}\n" for each in lines())
@@ -295,7 +295,8 @@ def _moment(moment: Moment) -> str:
     return f"{round(moment.at)}s after the change" if moment.at else "at the beginning"
 
 
-def _lines(damage: Damage) -> Iterator[str]:
+def lines_of(damage: Damage) -> Iterator[str]:
+    """What a drill adds below its events: the lowest numbers, how it ends, and what is left for the user."""
     if damage.floors:
         yield plan.lowest(damage.floors)
     if damage.message:

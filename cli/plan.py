@@ -108,7 +108,7 @@ class Plan:
     @property
     def code(self) -> int:
         """The exit code of the command."""
-        return GOES if all(map(_goes, self.forecasts.values())) and not any(self.breaches) else DOES_NOT
+        return GOES if all(map(goes, self.forecasts.values())) and not any(self.breaches) else DOES_NOT
 
     @property
     def breaches(self) -> Sequence[str]:
@@ -184,7 +184,8 @@ def breach(policy: Policy, steps: Sequence[Step], floors: Sequence[Floor]) -> st
     return f"{component_type(component).title} has {least} Ready pods for a while" if least < policy.bound else ""
 
 
-def _goes(forecast: Forecast) -> bool:
+def goes(forecast: Forecast) -> bool:
+    """True if the change goes through, and everything serves meanwhile."""
     return forecast.end == "done" and not forecast.gaps
 
 
@@ -259,7 +260,7 @@ def markdown_of(plan: Plan) -> str:
             if forecast.steps:
                 yield "| At | Pod | Step |"
                 yield "|---|---|---|"
-                yield from (f"| {' | '.join(row)} |" for row in map(_row, forecast.steps))
+                yield from (f"| {' | '.join(cells)} |" for cells in map(row, forecast.steps))
                 yield ""
             if forecast.floors:
                 yield f"{lowest(forecast.floors)}\n"
@@ -287,11 +288,12 @@ def _floor(floor: Floor) -> str:
 def _table(steps: Sequence[Step]) -> Columns:
     table = Columns("AT", "POD", "STEP")
     for each in steps:
-        table.add(*_row(each))
+        table.add(*row(each))
     return table
 
 
-def _row(step: Step) -> tuple[str, str, str]:
+def row(step: Step) -> tuple[str, str, str]:
+    """When a step begins, its pod, and what happens, in words."""
     return f"{round(step.begins)}s", step.pod, _end(step)
 
 

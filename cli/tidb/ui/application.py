@@ -16,18 +16,22 @@ from cli.tidb.ages import ago
 from cli.tidb.session import Session
 from cli.tidb.ui.cluster import read_cluster_view
 from cli.tidb.ui.overview import read_overview
+from cli.tidb.ui.rehearsals import Rehearse
 from cli.tidb.ui.templating import templates
+from cli.tidb.ui.whatif import LASTING, drill_view, plan_view
 from kube.errors import ApiError
 from ports.transport import TransportError
 
 
-def application(session: Session) -> Starlette:
+def application(session: Session, rehearse: Rehearse) -> Starlette:
     """The page about what the user of a session may read."""
-    pages = Pages(session)
+    pages = Pages(session, rehearse)
     return Starlette(
         routes=[
             Route("/", pages.overview),
             Route("/clusters/{short}/{namespace}/{name}", pages.cluster),
+            Route("/clusters/{short}/{namespace}/{name}/plan", pages.plan),
+            Route("/clusters/{short}/{namespace}/{name}/drill", pages.drill),
             Route("/reasons", pages.reasons),
             Route("/reasons/{name}", pages.reason),
             Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
@@ -44,8 +48,9 @@ def application(session: Session) -> Starlette:
 class Pages:
     """Each method answers requests for one address; Starlette runs it in a thread of its own."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, rehearse: Rehearse) -> None:
         self._session = session
+        self._rehearse = rehearse
         self._templates = templates()
 
     def overview(self, _: Request) -> Response:
@@ -55,9 +60,17 @@ class Pages:
 
     def cluster(self, request: Request) -> Response:
         """One cluster."""
-        given = request.path_params
-        name = f"{given['short']}/{given['name']}"
-        return self._page("cluster", view=read_cluster_view(self._session.client, given["namespace"], name))
+        return self._page("cluster", view=read_cluster_view(self._session.client, *_place(request)))
+
+    def plan(self, request: Request) -> Response:
+        """What a change would do."""
+        view = plan_view(self._session.client, self._rehearse, _place(request), request.query_params)
+        return self._page("plan", view=view, asked=bool(request.query_params))
+
+    def drill(self, request: Request) -> Response:
+        """What a loss would do."""
+        view = drill_view(self._session.client, self._rehearse, _place(request), request.query_params)
+        return self._page("drill", view=view, lasting=LASTING)
 
     def reasons(self, _: Request) -> Response:
         """All reasons by topic."""
@@ -88,3 +101,9 @@ class Pages:
         now = self._session.clock.wall()
         text = self._templates.get_template(f"{template}.html").render(values, ago=lambda time: ago(time, now))
         return HTMLResponse(text, status)
+
+
+def _place(request: Request) -> tuple[str, str]:
+    """The namespace of a cluster, and its name such as `tc/basic`."""
+    given = request.path_params
+    return given["namespace"], f"{given['short']}/{given['name']}"

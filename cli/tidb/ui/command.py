@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
+from rich.text import Text
+
 from cli.failures import Failure
 from cli.tidb.command import Command
+from cli.tidb.output import Page
 from cli.tidb.session import Session
 from controller_manager.shutdown import stopping_on_signals
 from ports.stopping import Stop
@@ -14,15 +17,22 @@ from ports.stopping import Stop
 _SERVER = "cli.tidb.ui.server"
 """The module with the server, whose requirements are an extra, and which the single file of the plugin leaves out."""
 
+_CONNECTION = ("kubeconfig", "context")
+"""The flags that name the API server."""
+
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=0, help="the port on 127.0.0.1 (default: any free one)")
 
 
 def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
-    server = _server()
-    with stopping_on_signals(stop := Stop()), server.serving(session, given.port) as address:
-        lines = [address, "Open this address in a browser. The page changes nothing. Ctrl-C ends it."]
+    server, flags = _server(), [f"--{name}={getattr(given, name)}" for name in _CONNECTION if getattr(given, name)]
+    with stopping_on_signals(stop := Stop()), server.serving(session, given.port, server.Rehearsals(flags)) as address:
+        # a terminal narrower than the address must not break it
+        lines: Page = [
+            Text(address, no_wrap=True, overflow="ignore"),
+            "Open this address in a browser. The page changes nothing. Ctrl-C ends it.",
+        ]
         session.output.show({"address": address}, lambda: lines)
         stop.wait(session.clock)
     return 0

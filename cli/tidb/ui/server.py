@@ -13,6 +13,7 @@ from cli.failures import Failure
 from cli.tidb.session import Session
 from cli.tidb.ui.application import application
 from cli.tidb.ui.guard import TOKEN, Guard
+from cli.tidb.ui.rehearsals import Rehearsals
 
 _ADDRESS = "127.0.0.1"
 
@@ -21,12 +22,15 @@ _PATIENCE = 2
 
 
 @contextmanager
-def serving(session: Session, port: int = 0) -> Iterator[str]:
-    """Serve within the block, whose value is the address with the token. Port 0 is any free one. Raises Failure."""
+def serving(session: Session, port: int, rehearsals: Rehearsals) -> Iterator[str]:
+    """Serve within the block, whose value is the address with the token. Port 0 is any free one.
+
+    `rehearsals` must find the session's API server; they end with the block. Raises Failure.
+    """
     token = secrets.token_urlsafe(32)
     with _listening(port) as listener:
         port = listener.getsockname()[1]
-        guard = Guard(application(session), token, port)
+        guard = Guard(application(session, rehearsals), token, port)
         # the log has no requests: their addresses may contain the token
         config = uvicorn.Config(
             guard,
@@ -47,6 +51,7 @@ def serving(session: Session, port: int = 0) -> Iterator[str]:
         try:
             yield f"http://{_ADDRESS}:{port}/?{TOKEN}={token}"
         finally:
+            rehearsals.close()
             server.should_exit = True
             thread.join()
 

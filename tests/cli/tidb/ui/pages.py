@@ -1,5 +1,6 @@
 """A browser without a screen: requests to the page, and what its HTML says."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ import requests
 
 from cli.tidb.output import Output
 from cli.tidb.session import Session
+from cli.tidb.ui.rehearsals import Rehearsals
 from cli.tidb.ui.server import serving
 from kube.client import Client
 from ports.clock import Clock, FakeClock
@@ -45,10 +47,12 @@ def ask(url: str, method: str = "GET", **headers: str) -> requests.Response:
 
 
 @contextmanager
-def open_page(client: Client, namespace: str = "", clock: Clock | None = None) -> Iterator[Browser]:
-    """A browser in front of the page about what a client may read."""
+def open_page(
+    client: Client, namespace: str = "", clock: Clock | None = None, rehearsals: Rehearsals | None = None
+) -> Iterator[Browser]:
+    """A browser in front of the page about what a client may read; without `rehearsals`, they fail."""
     session = Session(ThisServer(client), clock or FakeClock(), Output(), namespace)
-    with serving(session) as address:
+    with serving(session, 0, rehearsals or Rehearsals([f"--kubeconfig={os.devnull}"])) as address:
         yield Browser(address)
 
 

@@ -20,6 +20,7 @@ from tests.cli.tidb.typing_commands import Listing
 from tests.cli.tidb.ui.pages import Browser, open_page
 from tests.cli.tidb.ui.test_cluster import Everything
 from tests.cli.tidb.ui.test_overview import HOSTILE, clusters, one_cluster
+from tests.cli.tidb.ui.test_whatif import Recorded
 from tests.e2e.operators import ROOT
 from tests.operator_world import OperatorWorld
 
@@ -189,3 +190,24 @@ def test_says_that_what_is_shown_is_old_once_the_server_has_ended(chromium: Chro
         tab.clock.run_for(3000)
         tab.get_by_role("status").get_by_text("what you see is old").wait_for()
         assert tab.get_by_role("heading", name="a", exact=True).is_visible()
+
+
+def test_a_plan_follows_from_a_form_and_a_drill_from_a_click(
+    running: OperatorWorld, chromium: Chromium, axe: str
+) -> None:
+    recorded = Recorded(HOSTILE + "x" * 300)
+    with open_page(running.admin, rehearsals=recorded) as page, _tab(chromium, page, _PHONE) as tab:
+        tab.goto(f"{page.origin}/clusters/tc/default/basic")
+        tab.get_by_role("link", name="Plan", exact=True).click()
+        assert [] == _violations(tab, axe)
+        tab.get_by_label("tikv").fill("2")
+        tab.get_by_label("tikv").press("Enter")
+        tab.get_by_text("Gets stuck after 60s").wait_for()
+        assert [] == _violations(tab, axe)
+        assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")
+        tab.get_by_role("link", name="Status", exact=True).click()
+        tab.get_by_role("link", name="Lose it? node node-0").click()
+        tab.get_by_text("whole again after 43s").wait_for()
+        assert [] == _violations(tab, axe)
+        assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")
+    assert ["--set=spec.tikv.replicas=2", "--fail=node/node-0"] == [each[-1] for each in recorded.commands]

@@ -1,6 +1,7 @@
 """The command `ui`: it starts, prints the address, ends, and says what is missing."""
 
 import ast
+import re
 import signal
 import socket
 import subprocess
@@ -8,20 +9,26 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
+from starlette.routing import Route
 
 from cli.failures import Failure
 from cli.tidb.main import main
+from cli.tidb.output import Output
+from cli.tidb.session import Session
+from cli.tidb.ui.application import application
+from cli.tidb.ui.rehearsals import Rehearsals
 from library.build import imports_of
 from ports.clock import SystemClock
 from ports.randomness import SeededRandomness
 from rehearsal.world import new_world
 from release.plugin import modules_of_plugin
-from tests.cli.tidb.typing_commands import Terminal
+from tests.cli.tidb.typing_commands import Terminal, ThisServer
 from tests.cli.tidb.ui.pages import Browser
 from tests.e2e.operators import ROOT, clean_environment
+from tests.operator_world import OperatorWorld
 
+GUIDE = ROOT / "docs" / "ui.md"
 EXTRA = ("starlette", "jinja2", "uvicorn")
 
 
@@ -35,19 +42,33 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         world.stop()
 
 
+def _without_token(text: str) -> str:
+    return re.sub(r":\d+/\?token=\S+", ":PORT/?token=TOKEN", text)
+
+
 @pytest.mark.slow
 def test_serves_at_the_printed_address_until_it_is_interrupted(kubeconfig: Path) -> None:
-    command = [sys.executable, "-m", "cli.tidb", "ui", "--kubeconfig", str(kubeconfig), "-o", "json"]
+    command = [sys.executable, "-m", "cli.tidb", "ui", "--kubeconfig", str(kubeconfig)]
     process = subprocess.Popen(
         command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     assert process.stdout is not None
     with process.stdout as printed:
-        document = b"".join(iter(printed.readline, b"}\n")) + b"}"
-        browser = Browser(msgspec.json.decode(document)["address"])
+        address, sentence = (printed.readline().decode().strip() for _ in range(2))
+        assert _without_token(f"{address}\n{sentence}\n") in _without_token(GUIDE.read_text(encoding="utf-8"))
+        browser = Browser(address)
         assert "There is no cluster that you may read." in browser.page().text
         process.send_signal(signal.SIGINT)
         assert (0, False) == (process.wait(30), b"Traceback" in printed.read())
+
+
+def test_the_guide_lists_every_address(running: OperatorWorld) -> None:
+    given = {"{short}": "tc", "{namespace}": "NAMESPACE", "{name}": "NAME"}
+    session = Session(ThisServer(running.admin), running.clock, Output())
+    routes = application(session, Rehearsals([])).routes
+    paths = [each.path for each in routes if isinstance(each, Route) and each.path != "/reasons/{name}"]
+    listed = re.findall(r"^\| `(/.*?)` \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed == [re.sub(r"\{\w+\}", lambda found: given[found[0]], each) for each in paths]
 
 
 def test_says_that_the_port_is_taken(terminal: Terminal) -> None:

@@ -1,0 +1,189 @@
+"""A change or a loss that the user asks for in a form, and what its rehearsal has found."""
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from cli import drill, plan
+from cli.drill_flags import OPERATOR
+from cli.failures import Failure
+from cli.tidb.clusters import Found, find_cluster
+from cli.tidb.status.report import Summary
+from cli.tidb.status.reporting import summary
+from cli.tidb.ui.cluster import Zone, read_cluster_view
+from cli.tidb.ui.rehearsals import Rehearse
+from kube.client import Client
+from kube.objects import Json
+from rehearsal.damage import Damage
+from rehearsal.forecast import Forecast, Step
+
+LASTING = ("", "1m", "5m", "10m", "30m", "1h")
+"""How long a loss lasts; empty: for good."""
+
+_MOST = 1000
+"""The maximum number of replicas in a form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A step on the timeline: its time, pod and words, and where its bar begins and how long it is, of 100."""
+
+    at: str
+    pod: str
+    what: str
+    act: str
+    begins: float
+    length: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a rehearsal has found about one cluster. `is_good`: it serves, and needs no help."""
+
+    cluster: str
+    verdict: str
+    is_good: bool
+    bars: Sequence[Bar]
+    seconds: float
+    lines: Sequence[str]
+    events: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """The results of a rehearsal, what differs between the cluster and its twin, and the command for a terminal."""
+
+    results: Sequence[Result]
+    differences: Sequence[str]
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """The form for a change. `replicas` and `version` are what it shows; `patch` is empty if nothing changes."""
+
+    cluster: Summary
+    replicas: Mapping[str, int]
+    version: str
+    patch: str = ""
+    rehearsed: Rehearsed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DrillView:
+    """The form for a loss: what can be lost, by kind, and what is chosen."""
+
+    cluster: Summary
+    losses: Mapping[str, Sequence[str]]
+    fail: str
+    lasting: str
+    rehearsed: Rehearsed | None = None
+
+
+def plan_view(client: Client, rehearse: Rehearse, place: tuple[str, str], asked: Mapping[str, str]) -> PlanView:
+    """The change that a form asks for, of the cluster at a place: namespace, and a name such as `tc/basic`.
+
+    Raises Failure, ApiError, TransportError.
+    """
+    found = find_cluster(client, *place)
+    now = dict(replicas_of(found))
+    wanted = now | {name: _count(name, asked[name]) for name in now if asked.get(name, "").strip()}
+    version = asked.get("version", "").strip() or found.cluster.spec.version
+    spec: Json = {name: {"replicas": count} for name, count in wanted.items() if count != now[name]}
+    spec |= {"version": version} if version != found.cluster.spec.version else {}
+    view = PlanView(summary(found), wanted, version)
+    if not spec:
+        return view
+    settings = [f"--set=spec.{name}.replicas={part['replicas']}" for name, part in spec.items() if name != "version"]
+    # JSON is YAML
+    settings += [f"--set=spec.version={json.dumps(version)}"] if "version" in spec else []
+    document, command = _rehearsed(rehearse, "plan", place, settings)
+    results = [_planned(each) for each in document["clusters"]]
+    patch = _patch(found, spec)
+    return PlanView(view.cluster, wanted, version, patch, Rehearsed(results, document["differences"], command))
+
+
+def drill_view(client: Client, rehearse: Rehearse, place: tuple[str, str], asked: Mapping[str, str]) -> DrillView:
+    """The loss that a form asks for, as `plan_view`."""
+    found = read_cluster_view(client, *place)
+    losses = _losses(found.zones)
+    fail, lasting = asked.get("fail", ""), asked.get("for", "")
+    if fail and not any(fail in names for names in losses.values()):
+        raise Failure(f"{fail} has no pod of this cluster; choose another loss")
+    if lasting not in LASTING:
+        raise Failure(f"{lasting} is no duration of the form")
+    if not fail:
+        return DrillView(found.report, losses, fail, lasting)
+    flags = [f"--fail={fail}", *([f"--for={lasting}"] if lasting else [])]
+    document, command = _rehearsed(rehearse, "drill", place, flags)
+    results = [_drilled(each) for each in document["moments"][0]["clusters"]]
+    return DrillView(found.report, losses, fail, lasting, Rehearsed(results, document["differences"], command))
+
+
+def replicas_of(found: Found) -> Mapping[str, int]:
+    """The number of replicas that the spec names, by component."""
+    sections = found.object.decode()["spec"].items()
+    return {name: own["replicas"] for name, own in sections if isinstance(own, dict) and "replicas" in own}
+
+
+def _count(name: str, text: str) -> int:
+    text = text.strip()
+    if not text.isascii() or not text.isdecimal() or int(text) > _MOST:
+        raise Failure(f"{name}: {text} is no number of replicas; write one from 0 to {_MOST}")
+    return int(text)
+
+
+def _losses(zones: Iterable[Zone]) -> Mapping[str, Sequence[str]]:
+    """What can be lost, by kind, as `--fail` names it."""
+    nodes = [node for zone in zones for node in zone.nodes if node.name]
+    return {
+        "Nodes": [f"node/{each.name}" for each in nodes],
+        "Zones": [f"zone/{each.name}" for each in zones if each.name],
+        "Pods": [f"pod/{pod.name}" for node in nodes for pod in node.pods],
+        "Other": [OPERATOR],
+    }
+
+
+def _rehearsed(rehearse: Rehearse, verb: str, place: tuple[str, str], flags: Sequence[str]) -> tuple[Json, str]:
+    """The document of a command, and the command for a terminal."""
+    namespace, name = place
+    arguments = [verb, name, f"--namespace={namespace}", *flags]
+    return rehearse(arguments), shlex.join(["kubectl", "tidb", *arguments])
+
+
+def _patch(found: Found, spec: Json) -> str:
+    meta = found.object.metadata
+    what = [found.resource.kind.lower(), meta.name, f"--namespace={meta.namespace}"]
+    return shlex.join(["kubectl", "patch", *what, "--type=merge", f"--patch={json.dumps({'spec': spec})}"])
+
+
+def _planned(document: Json) -> Result:
+    forecast = msgspec.convert(document | {"floors": document["lowest"]}, Forecast)
+    lines = [f"Warning: {each}" for each in forecast.warnings]
+    lines += [plan.lowest(forecast.floors)] if forecast.floors else []
+    bars = list(_bars(forecast.steps, forecast.seconds))
+    is_good = plan.goes(forecast)
+    return Result(document["cluster"], plan.verdict(forecast), is_good, bars, forecast.seconds, lines)
+
+
+def _drilled(document: Json) -> Result:
+    names = {"outages": "stops", "spells": "regions", "floors": "lowest"}
+    damage = msgspec.convert(document | {field: document[name] for field, name in names.items()}, Damage)
+    seconds = max([damage.whole or 0.0, *(each.ends or each.begins for each in damage.steps)])
+    bars, lines = list(_bars(damage.steps, seconds)), list(drill.lines_of(damage))
+    verdict, events = drill.verdict(damage), drill.events_of(damage)
+    return Result(document["cluster"], verdict, drill.holds_out(damage), bars, seconds, lines, events)
+
+
+def _bars(steps: Sequence[Step], seconds: float) -> Iterator[Bar]:
+    """The steps as bars on a line of that many seconds."""
+    whole = max([seconds, *(each.ends or each.begins for each in steps)]) or 1.0
+    for each in steps:
+        at, pod, what = plan.row(each)
+        ends = whole if each.ends is None else each.ends
+        begins, length = 100 * each.begins / whole, 100 * (ends - each.begins) / whole
+        # a step of less than a pixel is still seen
+        yield Bar(at, pod, what, each.act, round(min(begins, 99.0), 1), round(max(length, 1.0), 1))
