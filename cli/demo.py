@@ -22,6 +22,7 @@ from cli.awaited import AWAITED, WORK, see
 from cli.failures import Failure
 from cli.progress import View, view
 from cli.terminal import Printable
+from cli.tidb.ui.command import page_of_sandbox
 from controller_manager.flags import parse
 from controller_manager.health import ListenError
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
@@ -157,9 +158,10 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
         if demo.exit_when_ready:
             return 0 if done else _FAILED
     if not stage.stop.is_set():
-        _print_monitors(documents, stage)
-        _print_next_steps(documents, stage)
-        _follow(documents, stage, shown)
+        with page_of_sandbox(stage.directory / "kubeconfig", stage.clock) as page:
+            _print_monitors(documents, stage)
+            _print_next_steps(documents, stage, page)
+            _follow(documents, stage, shown)
     return 0
 
 
@@ -302,8 +304,8 @@ def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> 
             watch.close()
 
 
-def _print_next_steps(documents: Sequence[manifests.Manifest], stage: _Stage) -> None:
-    """Print commands that work now on this machine."""
+def _print_next_steps(documents: Sequence[manifests.Manifest], stage: _Stage, page: str) -> None:
+    """Print commands that work now on this machine, and the address of the page."""
     api, _ = stage.world.serve_http()
     own = next((each for each in documents if each.kind in _SCALED), None)
     namespace, name = (own.namespace, own.name) if own else ("default", "")
@@ -326,6 +328,7 @@ def _print_next_steps(documents: Sequence[manifests.Manifest], stage: _Stage) ->
             lines += [f"    curl -s -X PATCH {header} -d '{change.patch}' {url}    # {change.purpose}"]
     else:
         lines += [f"    open {url} in a browser; with kubectl in PATH, `make run` shows what to type"]
+    lines += ["", f"In a browser: {page}"]
     lines += ["", f"The operator's log: {stage.directory}/operator.log", "Ctrl-C ends it; nothing is kept.", ""]
     stage.console.print(Printable(Text("\n".join(lines))), soft_wrap=True)
 

@@ -15,6 +15,7 @@ import yaml
 from cli import hints
 from cli.failures import Failure
 from cli.tidb.connection import Kubeconfig
+from cli.tidb.ui.command import page_of_sandbox
 from controller_manager.shutdown import stopping_on_signals
 from kube.client import Client
 from kube.errors import NotFound
@@ -37,19 +38,21 @@ def serve(directory: Path) -> int:
         world.start()
         try:
             try:
-                world.write_kubeconfig(directory, hints.programs())
+                kubeconfig = world.write_kubeconfig(directory, hints.programs())
             except OSError as error:
                 why = error.strerror or error
                 raise Failure(
                     f"{directory}: can't write `kubeconfig` and `env` here: {why}; name another --dir"
                 ) from None
             api, proxy = world.serve_http()
-            print(f"API server    {api}")
-            print(f"data plane    {proxy}, an HTTP proxy in which the names of PD, TiKV and TiDB resolve")
-            print(f"\nIn another terminal:\n\n    {hints.source(directory)}    # `sandbox_off` undoes it")
-            print(f"    {hints.program()} run\n")
-            print("Ctrl-C ends it; nothing is kept.", flush=True)
-            stop.wait(clock)
+            with page_of_sandbox(kubeconfig, clock) as page:
+                print(f"API server    {api}")
+                print(f"data plane    {proxy}, an HTTP proxy in which the names of PD, TiKV and TiDB resolve")
+                print(f"page          {page}")
+                print(f"\nIn another terminal:\n\n    {hints.source(directory)}    # `sandbox_off` undoes it")
+                print(f"    {hints.program()} run\n")
+                print("Ctrl-C ends it; nothing is kept.", flush=True)
+                stop.wait(clock)
         finally:
             world.stop()
     return 0

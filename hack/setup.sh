@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make a virtual environment with this project in it: hack/setup.sh DIR [EXTRA]
-# EXTRA is "dev" for tests and checks, "backup" for what `make run` needs.
+# EXTRA is "dev" for tests and checks, "backup,ui" for what `make run` needs.
 set -eu
 
 dir=$1

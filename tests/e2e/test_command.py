@@ -288,6 +288,7 @@ def test_an_operator_in_another_terminal_finds_the_sandbox_by_its_env_file(tmp_p
         sandbox.signal(signal.SIGINT)
         assert 0 == sandbox.wait()
     assert "Traceback" not in sandbox.said
+    assert re.search(r"^page +http://127\.0\.0\.1:\d+/\?token=\S+$", sandbox.said, re.MULTILINE)
 
 
 @pytest.mark.controlplane

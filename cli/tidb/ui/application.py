@@ -1,4 +1,4 @@
-"""The addresses of the page. All are reads: nothing is written."""
+"""The addresses of the page. All are reads, except for the playground of a sandbox."""
 
 from http import HTTPStatus
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -16,6 +16,7 @@ from cli.tidb.ages import ago
 from cli.tidb.session import Session
 from cli.tidb.ui.cluster import read_cluster_view
 from cli.tidb.ui.overview import read_overview
+from cli.tidb.ui.playground import FAULTS, play, read_playground
 from cli.tidb.ui.rehearsals import Rehearse
 from cli.tidb.ui.templating import templates
 from cli.tidb.ui.whatif import LASTING, drill_view, plan_view
@@ -23,9 +24,13 @@ from kube.errors import ApiError
 from ports.transport import TransportError
 
 
-def application(session: Session, rehearse: Rehearse) -> Starlette:
-    """The page about what the user of a session may read."""
-    pages = Pages(session, rehearse)
+def application(session: Session, rehearse: Rehearse, *, playground: bool = False) -> Starlette:
+    """The page about what the user of a session may read; with the `playground` of a sandbox."""
+    pages = Pages(session, rehearse, playground=playground)
+    in_sandbox = [
+        Route("/playground", pages.playground, methods=["GET"]),
+        Route("/playground", pages.play, methods=["POST"]),
+    ]
     return Starlette(
         routes=[
             Route("/", pages.overview),
@@ -34,6 +39,7 @@ def application(session: Session, rehearse: Rehearse) -> Starlette:
             Route("/clusters/{short}/{namespace}/{name}/drill", pages.drill),
             Route("/reasons", pages.reasons),
             Route("/reasons/{name}", pages.reason),
+            *(in_sandbox if playground else ()),
             Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         ],
         exception_handlers={
@@ -48,10 +54,10 @@ def application(session: Session, rehearse: Rehearse) -> Starlette:
 class Pages:
     """Each method answers requests for one address; Starlette runs it in a thread of its own."""
 
-    def __init__(self, session: Session, rehearse: Rehearse) -> None:
+    def __init__(self, session: Session, rehearse: Rehearse, *, playground: bool) -> None:
         self._session = session
         self._rehearse = rehearse
-        self._templates = templates()
+        self._templates = templates(playground=playground)
 
     def overview(self, _: Request) -> Response:
         """All clusters."""
@@ -71,6 +77,15 @@ class Pages:
         """What a loss would do."""
         view = drill_view(self._session.client, self._rehearse, _place(request), request.query_params)
         return self._page("drill", view=view, lasting=LASTING)
+
+    def playground(self, _: Request) -> Response:
+        """What is broken in a sandbox, and what can be."""
+        return self._page("playground", view=read_playground(self._session.client), faults=FAULTS)
+
+    def play(self, request: Request) -> Response:
+        """Break or heal something in a sandbox."""
+        play(self._session.client, request.query_params)
+        return RedirectResponse("/playground", HTTPStatus.SEE_OTHER)
 
     def reasons(self, _: Request) -> Response:
         """All reasons by topic."""

@@ -1,17 +1,21 @@
 """`kubectl tidb ui`: a page about the clusters, on loopback, with the user's own rights."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 from rich.text import Text
 
 from cli.failures import Failure
 from cli.tidb.command import Command
-from cli.tidb.output import Page
+from cli.tidb.connection import Kubeconfig
+from cli.tidb.output import Output, Page
 from cli.tidb.session import Session
 from controller_manager.shutdown import stopping_on_signals
+from ports.clock import Clock
 from ports.stopping import Stop
 
 _SERVER = "cli.tidb.ui.server"
@@ -36,6 +40,20 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
         session.output.show({"address": address}, lambda: lines)
         stop.wait(session.clock)
     return 0
+
+
+@contextmanager
+def page_of_sandbox(kubeconfig: Path, clock: Clock) -> Iterator[str]:
+    """Serve the page of a sandbox within the block, whose value is the address, or the reason why there is none."""
+    try:
+        server = _server()
+    except Failure as failure:
+        yield str(failure)
+        return
+    with closing(Kubeconfig(str(kubeconfig), "", {}, clock)) as reached:
+        rehearsals = server.Rehearsals([f"--kubeconfig={kubeconfig}"])
+        with server.serving(Session(reached, clock, Output()), 0, rehearsals, playground=True) as address:
+            yield address
 
 
 def _server() -> ModuleType:

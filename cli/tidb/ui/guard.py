@@ -22,7 +22,8 @@ _HEADERS: Mapping[str, str] = {
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    # with `no-referrer`, browsers send `Origin: null` with a form
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
@@ -56,6 +57,9 @@ class Guard:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if host not in self._hosts:
             return _refused(f"this server is not {host}; open the address that `kubectl tidb ui` has printed")
+        # browsers send it with each write
+        if origin is None and request.method not in ("GET", "HEAD"):
+            return _refused("a write without an Origin")
         if origin is not None and origin != f"http://{host}":
             return _refused(f"requests of {origin} are refused")
         if request.query_params.get(TOKEN) is not None:

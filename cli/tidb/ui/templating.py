@@ -18,7 +18,7 @@ from cli.tidb.ui.overview import needs_user
 from ports.foreign_text import printable
 
 
-def templates() -> Environment:
+def templates(*, playground: bool = False) -> Environment:
     """The templates. Every value is escaped, and restricted to printable characters."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -29,6 +29,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= _FILTERS
+    made.globals["playground"] = playground
     made.tests["reason"] = REASONS.__contains__
     return made
 

@@ -32,6 +32,10 @@ class Browser:
         """The answer to a request."""
         return ask(urljoin(self.origin, path), cookie=self.cookie, **headers)
 
+    def press(self, path: str) -> requests.Response:
+        """The answer to a button that writes."""
+        return ask(urljoin(self.origin, path), "POST", cookie=self.cookie, origin=self.origin)
+
     def page(self, path: str = "/", status: int = 200) -> "Page":
         """A page, which must have that status."""
         answer = self.get(path)

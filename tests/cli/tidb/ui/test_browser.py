@@ -11,8 +11,10 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import ViewportSize, sync_playwright
 
+from cli.tidb.ui.command import page_of_sandbox
 from kube.client import Client
 from kube.objects import Json
+from ports.clock import SystemClock
 from ports.transport import Request, Response
 from tests.cli.tidb.objects import condition
 from tests.cli.tidb.test_hostile_texts import Hostile
@@ -211,3 +213,15 @@ def test_a_plan_follows_from_a_form_and_a_drill_from_a_click(
         assert [] == _violations(tab, axe)
         assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")
     assert ["--set=spec.tikv.replicas=2", "--fail=node/node-0"] == [each[-1] for each in recorded.commands]
+
+
+def test_a_node_is_lost_and_healed_in_the_playground(chromium: Chromium, axe: str, kubeconfig: Path) -> None:
+    with page_of_sandbox(kubeconfig, SystemClock()) as address, _tab(chromium, Browser(address), _PHONE) as tab:
+        tab.get_by_role("link", name="Playground").click()
+        assert [] == _violations(tab, axe)
+        tab.get_by_role("button", name="Lose node-1").click()
+        tab.get_by_role("button", name="Heal node-lost node-1").wait_for()
+        assert [] == _violations(tab, axe)
+        tab.get_by_role("button", name="Heal node-lost node-1").click()
+        tab.get_by_text("Nothing is broken.").wait_for()
+        assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")

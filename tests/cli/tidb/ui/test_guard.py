@@ -68,7 +68,7 @@ def test_restricts_the_browser_on_every_answer(browser: Browser, path: str) -> N
         assert "'none'" == policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"]
         assert {"'none'", "'self'"} == set(policy.values())
         assert "nosniff" == answer.headers["x-content-type-options"]
-        assert "no-referrer" == answer.headers["referrer-policy"]
+        assert "same-origin" == answer.headers["referrer-policy"]
         assert "no-store" == answer.headers["cache-control"]
         assert "server" not in answer.headers
 
@@ -76,7 +76,9 @@ def test_restricts_the_browser_on_every_answer(browser: Browser, path: str) -> N
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("path", ["/", "/static/page.js"])
 def test_changes_nothing(browser: Browser, method: str, path: str) -> None:
-    assert 405 == ask(browser.origin + path, method, cookie=browser.cookie).status_code
+    own = {"cookie": browser.cookie, "origin": browser.origin}
+    assert 405 == ask(browser.origin + path, method, **own).status_code
+    assert 403 == ask(browser.origin + path, method, cookie=browser.cookie).status_code
 
 
 def test_only_this_machine_reaches_it(browser: Browser) -> None:
