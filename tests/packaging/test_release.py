@@ -158,6 +158,8 @@ def test_the_operators_wheel_installs_and_starts(dist: Path, tmp_path: Path) -> 
     environ = {"PYTHONPATH": target}
     for program in ("controller_manager", "discovery", "scheduler"):
         assert VERSION in run([sys.executable, "-P", "-m", program, "--version"], tmp_path, environ)
+    page = tmp_path / "site" / "cli" / "tidb" / "ui"
+    assert {"base.html", "page.css", "page.js"} <= {each.name for each in page.rglob("*")}
     with tarfile.open(dist / f"tidb_operator_py-{VERSION}.tar.gz") as source:
         assert f"tidb_operator_py-{VERSION}/LICENSE" in source.getnames()
 
