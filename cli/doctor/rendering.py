@@ -39,12 +39,19 @@ class Diagnosis:
         """Namespace and name of the cluster."""
         return f"{self.facts.namespace}/{self.facts.name}"
 
+    @property
+    def verdict(self) -> str:
+        """The numbers of problems and warnings, in words."""
+        counts = {severity: sum(each.severity is severity for each in self.findings) for severity in Severity}
+        told = [f"{count} {severity.lower()}{'s' * (count > 1)}" for severity, count in counts.items() if count]
+        return ", ".join(told) or "no problem found"
+
 
 def page(diagnoses: Sequence[Diagnosis]) -> Page:
     """All findings about one cluster; for several, their problems without duplicates, and a line for each warning."""
     if len(diagnoses) == 1:
         (only,) = diagnoses
-        yield Text(f"{only.title}: {_verdict(only)}", GOOD if only.is_healthy else BAD)
+        yield Text(f"{only.title}: {only.verdict}", GOOD if only.is_healthy else BAD)
         for finding in only.findings:
             yield Text()
             yield from _shown(finding)
@@ -90,12 +97,6 @@ def _problems(diagnoses: Sequence[Diagnosis]) -> Iterator[Finding]:
             yield replace(finding, objects=tuple(dict.fromkeys(where for where, _ in found)))
         else:
             yield replace(finding, objects=tuple(f"{place} {one}" for one in finding.objects))
-
-
-def _verdict(diagnosis: Diagnosis) -> str:
-    counts = {severity: sum(each.severity is severity for each in diagnosis.findings) for severity in Severity}
-    told = [f"{count} {severity.lower()}{'s' * (count > 1)}" for severity, count in counts.items() if count]
-    return ", ".join(told) or "no problem found"
 
 
 def _shown(finding: Finding) -> Page:

@@ -14,7 +14,7 @@ from cli.failures import Failure
 from cli.reasons.registry import REASONS, TOPICS
 from cli.tidb.ages import ago
 from cli.tidb.session import Session
-from cli.tidb.ui.cluster import read_cluster_view
+from cli.tidb.ui.cluster import read_cluster_view, read_doctor_view
 from cli.tidb.ui.overview import read_overview
 from cli.tidb.ui.playground import FAULTS, play, read_playground
 from cli.tidb.ui.rehearsals import Rehearse
@@ -35,6 +35,7 @@ def application(session: Session, rehearse: Rehearse, *, playground: bool = Fals
         routes=[
             Route("/", pages.overview),
             Route("/clusters/{short}/{namespace}/{name}", pages.cluster),
+            Route("/clusters/{short}/{namespace}/{name}/doctor", pages.doctor),
             Route("/clusters/{short}/{namespace}/{name}/plan", pages.plan),
             Route("/clusters/{short}/{namespace}/{name}/drill", pages.drill),
             Route("/reasons", pages.reasons),
@@ -67,6 +68,12 @@ class Pages:
     def cluster(self, request: Request) -> Response:
         """One cluster."""
         return self._page("cluster", view=read_cluster_view(self._session.client, *_place(request)))
+
+    def doctor(self, request: Request) -> Response:
+        """What is wrong with a cluster, and the ways out."""
+        session = self._session
+        view = read_doctor_view(session.client, *_place(request), session.clock.wall())
+        return self._page("doctor", view=view)
 
     def plan(self, request: Request) -> Response:
         """What a change would do."""

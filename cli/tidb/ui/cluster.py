@@ -10,10 +10,13 @@ from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup
 from apis.decoding import decode
 from apis.problem import InvalidField
+from cli.doctor.diagnosis import diagnose
+from cli.doctor.reading import read
+from cli.doctor.rendering import Diagnosis
 from cli.tidb.clusters import find_cluster
 from cli.tidb.status.facts import Facts, attempt, read_facts
-from cli.tidb.status.report import Pod, Report
-from cli.tidb.status.reporting import report_of
+from cli.tidb.status.report import Pod, Report, Summary
+from cli.tidb.status.reporting import report_of, summary
 from controllers.backup.chains import bases, bounds, moment
 from kube.client import Client
 from kube.objects import Json
@@ -65,6 +68,21 @@ def read_cluster_view(client: Client, namespace: str, name: str) -> ClusterView:
     zones = {each.metadata.name: location(each.metadata.labels, [ZONE]).get(ZONE, "") for each in nodes}
     report = report_of(facts)
     return ClusterView(report, list(_by_zone(report.pods, zones)), list(ranges_of(facts)))
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorView:
+    """A cluster, and what `doctor` says about it."""
+
+    cluster: Summary
+    diagnosis: Diagnosis
+
+
+def read_doctor_view(client: Client, namespace: str, name: str, now: datetime) -> DoctorView:
+    """As `read_cluster_view`."""
+    found = find_cluster(client, namespace, name)
+    (facts,) = read(client, namespace, [name], now)
+    return DoctorView(summary(found), Diagnosis(facts, diagnose(facts)))
 
 
 def _by_zone(pods: Iterable[Pod], zones: Mapping[str, str]) -> Iterator[Zone]:

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.slow
 
 _AXE = ROOT / "hack" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_BASIC = "/clusters/tc/default/basic"
 _PHONE = ViewportSize(width=360, height=740)
 _DESK = ViewportSize(width=1280, height=800)
 _WALL = ViewportSize(width=3840, height=2160)
@@ -108,7 +109,7 @@ def test_every_view_is_accessible_and_fits(
     running: OperatorWorld, chromium: Chromium, axe: str, size: ViewportSize, *, dark: bool
 ) -> None:
     with open_page(running.admin) as page, _tab(chromium, page, size, dark=dark) as tab:
-        for path in ("/", "/clusters/tc/default/basic", "/reasons", "/reasons/PDUnhealthy"):
+        for path in ("/", _BASIC, f"{_BASIC}/doctor", "/reasons", "/reasons/PDUnhealthy"):
             tab.goto(page.origin + path)
             assert [] == _violations(tab, axe), path
             assert size["width"] == tab.evaluate("document.documentElement.scrollWidth"), path
@@ -120,7 +121,7 @@ def test_hostile_texts_stay_text_and_fit(
 ) -> None:
     hostile = Client(Hostile(running.world.transport(), HOSTILE + "x" * 300))
     with open_page(hostile) as page, _tab(chromium, page, size) as tab:
-        for path in ("/", "/clusters/tc/default/basic"):
+        for path in ("/", _BASIC, f"{_BASIC}/doctor"):
             tab.goto(page.origin + path)
             assert [] == _violations(tab, axe), path
             assert size["width"] == tab.evaluate("document.documentElement.scrollWidth"), path

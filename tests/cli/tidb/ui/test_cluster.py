@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from apis import tso
+from cli.doctor.diagnosis import CAUSES
 from cli.reasons.registry import REASONS
 from cli.tidb.ui.cluster import Range, ranges_of
 from cli.tidb.ui.templating import templates
@@ -42,6 +43,16 @@ def test_shows_pods_by_zone_and_node_and_writes_nothing(running: OperatorWorld) 
     assert [f"Zone zone-{at}" for at in range(3)] == [each for each in headings if each.startswith("Zone")]
     assert [f"node-{at}" for at in range(3)] == [each for each in headings if each.startswith("node")]
     assert {"basic", "pods", "events", "backups", "backupschedules", "tidbmonitors", "nodes"} <= reader.read
+
+
+def test_shows_what_doctor_finds_and_the_way_out(running: OperatorWorld) -> None:
+    page = _page(Refusing(ReadOnly(running.world.transport()), "storageclasses"), f"{_BASIC}/doctor")
+    (cause,) = [each for each in CAUSES if each.reason == "QoSNotGuaranteed"]
+    sections = [each.text for each in page.every("div") if each.text.startswith(f"Warning: {cause.reason}")]
+    assert sections
+    assert all(f"Way out: {cause.way_out.replace('`', '')}" in each for each in sections)
+    assert any("Pod basic-pd-0" in each for each in sections)
+    assert "Not read storageclasses.storage.k8s.io:" in page.text
 
 
 def test_names_what_the_user_may_not_read(running: OperatorWorld) -> None:
@@ -84,12 +95,13 @@ def test_what_does_not_exist_has_no_page(running: OperatorWorld) -> None:
     assert "Not Found" in _page(transport, "/reasons/Nothing", 404).text
 
 
-def test_shows_hostile_texts_of_all_objects_as_text(running: OperatorWorld) -> None:
+@pytest.mark.parametrize("view", ["", "/doctor"])
+def test_shows_hostile_texts_of_all_objects_as_text(running: OperatorWorld, view: str) -> None:
     hostile = Hostile(running.world.transport(), HOSTILE)
-    page = _page(hostile)
+    page = _page(hostile, _BASIC + view)
     assert hostile.texts
     assert ["/static/page.js"] == [each.attributes["src"] for each in page.every("script")]
-    assert page.text.count("<script src=//evil.example></script>") > 5
+    assert page.text.count("<script src=//evil.example></script>") > 2
     assert page.text.isprintable()
     assert not {each for element in page.elements for each in element.attributes if each.startswith("on")}
     assert not [each for each in page.every("a") if "evil" in str(each.attributes["href"])]
