@@ -17,6 +17,7 @@ from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from kube.objects import Object
 from kube.resources import Resource
+from ports.asking import asking_for
 
 BUSY = Result(requeue_after=RETRY_AFTER, tried=False)
 """The retry while another worker acts for the object."""
@@ -42,7 +43,7 @@ def turn_of(
             yield None
             return
         owner = look_up(key) if runtime.key_locks.owns(resource, key) else None
-        with runtime.observed.sync_of(resource, key, owner):
+        with runtime.observed.sync_of(resource, key, owner), asking_for(key.rpartition("/")[0]):
             yield Turn(owner)
 
 

@@ -73,7 +73,8 @@ class DataPlane:
 
         of_round = self._over(live)
         of_round._slow = slow
-        of_round._sharing = self._over(lambda tls: SharingTransport(of_round._transport(tls), answers))
+        # `live` instead of a method of `of_round`: a cycle would keep the answers after the reconcile
+        of_round._sharing = self._over(lambda tls: SharingTransport(live(tls), answers))
         return of_round
 
     @property

@@ -21,8 +21,9 @@ from requests.adapters import HTTPAdapter
 from requests.utils import urldefragauth
 from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
-from dataplane.answer_budget import SHORT, AnswerBudget, Reservation
+from dataplane.answer_budget import SHORT, AnswerBudget, Room
 from dataplane.tls import TlsMaterial, client_context
+from ports.clock import SystemClock
 from ports.deadlines import (
     DeadlineConnection,
     DeadlineTlsConnection,
@@ -67,6 +68,9 @@ _POOL_SIZE = 32
 _KEPT = 1024
 """How many prepared requests, and parsed URLs, a transport keeps."""
 _CHUNK = 1 << 16
+
+_CLOCK = SystemClock()
+"""Real sockets wait in real time."""
 
 
 class HttpTransport:
@@ -278,7 +282,10 @@ class _Reading:
         self, answer: requests.Response, headers: Mapping[str, str], request: Request, budget: AnswerBudget
     ) -> None:
         self._answer, self._headers, self._request, self._budget = answer, headers, request, budget
-        self._room: Reservation | None = None
+        # the connection is free for others before the last bytes have found room
+        self._ends_at = _CLOCK.now() + _seconds_left(answer)
+        self._room: Room | None = None
+        self._is_kept = False
         self._body = bytearray()
 
     def __enter__(self) -> Self:
@@ -287,39 +294,70 @@ class _Reading:
     def __exit__(self, *_: object) -> None:
         # an exception keeps its frames, and a caller may keep the exception
         self._body.clear()
-        if self._room is not None:
+        if self._room is not None and not self._is_kept:
             self._room.close()
 
     def response(self) -> Response:
         """The whole answer. Raises AnswerRefused."""
         if self._headers.get("content-encoding", "").strip().lower() not in _NOT_ENCODED:
             raise self._refused("the server encoded its answer, which was not asked for")
-        longest, announced = self._request.longest_answer, _announced(self._headers)
-        self._require(announced, announced)
-        with read_at_most(_wire(self._answer), _FRAMING * longest + _LONGEST_HEAD, "chunks and trailers"):
-            while piece := self._answer.raw.read(_CHUNK, decode_content=False):
-                self._require(len(self._body) + len(piece), longest)
-                self._body += piece
-        found = Response(self._answer.status_code, self._headers, bytes(self._body))
-        if self._room is not None:
-            self._room.keep(found)
+        self._require_length(_announced(self._headers))
+        try:
+            self._read()
+        except (HTTPError, OSError):
+            # a reading that is cut fails like one whose server goes
+            self._require_room()
+            raise
+        room = self._room
+        found = Response(
+            self._answer.status_code, self._headers, bytes(self._body), drop_with=room.drop_with if room else None
+        )
+        if room is not None:
+            self._is_kept = room.keep(found)
+            self._require_room()
         return found
 
-    def _require(self, length: int, most: int) -> None:
-        """Check a length, and reserve room for `most` bytes when it is no longer short. Raises AnswerRefused."""
+    def _read(self) -> None:
+        longest = self._request.longest_answer
+        with read_at_most(_wire(self._answer), _FRAMING * longest + _LONGEST_HEAD, "chunks and trailers"):
+            while piece := self._answer.raw.read(_CHUNK, decode_content=False):
+                self._require_length(len(self._body) + len(piece))
+                self._require_room_for(len(piece))
+                self._body += piece
+
+    def _require_length(self, length: int) -> None:
         longest = self._request.longest_answer
         if length > longest:
             raise self._refused(f"the server sent more than the {longest} bytes that its answer may have")
-        if length > SHORT and self._room is None:
-            self._room = self._budget.reserve(most, self._left())
-            if self._room is None:
-                what = f"no room for its answer: the operator holds {self._budget.held} of {self._budget.most} bytes"
-                raise self._refused(f"{what} of long answers of all clusters; it asks again later")
+
+    def _require_room_for(self, count: int) -> None:
+        """Take room for the next bytes, and for all bytes so far when the body is no longer short."""
+        if self._room is None:
+            if len(self._body) + count <= SHORT:
+                return
+            self._room, count = self._budget.room(self._cut), len(self._body) + count
+        if not self._room.take(count, self._left):
+            self._require_room()
+            what = f"no room for its answer: the operator holds {self._budget.held} of {self._budget.most} bytes"
+            raise self._refused(f"{what} of long answers of all clusters; it asks again later")
+
+    def _require_room(self) -> None:
+        """Raise AnswerRefused if another answer needs the room of this one."""
+        if self._room is not None and self._room.gives_way:
+            what = f"its answer gave way to another: all long answers may have {self._budget.most} bytes"
+            raise self._refused(f"{what}, and those of this namespace had most; the operator asks again later")
+
+    def _cut(self) -> None:
+        """End the reading from another thread."""
+        wire = _wire(self._answer)
+        if wire is not None:
+            with contextlib.suppress(OSError):
+                # the method of a TLS socket would let its reader continue without decryption
+                socket.socket.shutdown(wire, socket.SHUT_RDWR)
 
     def _left(self) -> float:
         """Seconds until the deadline of the answer."""
-        remaining = getattr(_wire(self._answer), "remaining", None)
-        return (remaining() if remaining else None) or 0.0
+        return self._ends_at - _CLOCK.now()
 
     def _refused(self, why: str) -> AnswerRefused:
         return AnswerRefused(self._request.method, self._request.url, why)
@@ -329,6 +367,12 @@ def _announced(headers: Mapping[str, str]) -> int:
     """The length of a body by its headers; 0 if they have none."""
     length = headers.get("content-length", "")
     return int(length) if length.isdecimal() and length.isascii() and len(length) < 20 else 0
+
+
+def _seconds_left(answer: requests.Response) -> float:
+    """Seconds until the deadline; 0 if the body has arrived with the headers. Raises TimeoutError after it."""
+    remaining = getattr(_wire(answer), "remaining", None)
+    return (remaining() if remaining else None) or 0.0
 
 
 def _wire(answer: requests.Response) -> socket.socket | None:

@@ -6,6 +6,7 @@ therefore sent once, and later or concurrent callers get the same answer. Destru
 """
 
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeAlias
@@ -30,7 +31,7 @@ class SharedAnswers:
         """The answer to a read; only the first call sends it. Raises TransportError.
 
         A time-out counts as an answer, because a second try would wait as long. After any other error the next call
-        sends again.
+        sends again. A long answer is dropped when its memory is needed.
         """
         question = request.method, request.url, request.body
         with self._lock:
@@ -40,7 +41,10 @@ class SharedAnswers:
         if given is not None:
             return given.result()
         try:
-            own.set_result(send(request))
+            answer = send(request)
+            if answer.drop_with:
+                answer.drop_with(self._drop_later(question, own))
+            own.set_result(answer)
         except BaseException as error:
             own.set_exception(error)
             if not isinstance(error, RequestTimeout):
@@ -54,6 +58,17 @@ class SharedAnswers:
             for question in list(self._given):
                 if is_configured or not _is_configuration(question[1]):
                     del self._given[question]
+
+    def _drop_later(self, question: _Question, given: Future[Response]) -> Callable[[], None]:
+        """A function that drops an answer without keeping it in memory itself."""
+        answers, held = weakref.ref(self), weakref.ref(given)
+
+        def drop() -> None:
+            still, future = answers(), held()
+            if still is not None and future is not None:
+                still._drop(question, future)
+
+        return drop
 
     def _drop(self, question: _Question, given: Future[Response]) -> None:
         with self._lock:

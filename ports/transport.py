@@ -124,12 +124,16 @@ class Request:
 class Response:
     """An HTTP answer; header names are in lower case. `streamed` bytes went to the request's receiver, not
     to `body`.
+
+    Code that keeps a long answer gives `drop_with` the function that lets go of it, in case its memory is needed; None
+    for an answer that may be kept.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     streamed: int = 0
+    drop_with: Callable[[Callable[[], None]], None] | None = field(default=None, compare=False, repr=False)
 
 
 class ByteStream(Protocol):
