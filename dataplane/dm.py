@@ -4,6 +4,7 @@ The body, not the status, reports success. Removing a master or worker takes it 
 or LiveWorker, which only the reads here create (design.md 3.6, F5).
 """
 
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
 from typing import Annotated, final
 from urllib.parse import quote
@@ -135,8 +136,8 @@ class DMMasterClient:
     def delete_master(self, master: LiveMaster) -> None:
         """Remove a master that the masters have listed; one that is no longer listed counts as removed.
 
-        Raises Conflict if the masters refuse or another master now has its name, TypeError if the masters have not
-        listed it; Unavailable, ApiError, LeaseExpired.
+        Raises Conflict if the masters refuse or list it all the same, or if another master now has its name; TypeError
+        if the masters have not listed it; Unavailable, ApiError, LeaseExpired.
         """
         if not isinstance(master, LiveMaster):
             raise TypeError(f"a master is removed as the masters show it: take it from masters(), not {master!r}")
@@ -148,12 +149,13 @@ class DMMasterClient:
             what = f"{master.name} has id {there.id} by now, not {master.id}"
             raise Conflict("DELETE", self.base_url + path, 200, b"", what)
         self._do("DELETE", path, "DM-master removed", {"master": master.name, "member_id": master.id})
+        self._require_gone(path, master.name, self.masters())
 
     def delete_worker(self, worker: LiveWorker) -> None:
         """Remove a worker that the masters have listed as offline; one that is no longer listed counts as removed.
 
-        Raises Conflict if it is not offline or the masters refuse, TypeError if the masters have not listed it;
-        Unavailable, ApiError, LeaseExpired.
+        Raises Conflict if it is not offline, or if the masters refuse or list it all the same; TypeError if they have
+        not listed it; Unavailable, ApiError, LeaseExpired.
         """
         if not isinstance(worker, LiveWorker):
             raise TypeError(f"a worker is removed as the masters show it: take it from workers(), not {worker!r}")
@@ -164,6 +166,7 @@ class DMMasterClient:
         if there.stage != OFFLINE:
             raise Conflict("DELETE", self.base_url + path, 200, b"", f"{worker.name} is {there.stage}, not {OFFLINE}")
         self._do("DELETE", path, "DM-worker removed", {"worker": worker.name})
+        self._require_gone(path, worker.name, self.workers())
 
     def _list(self, kind: str, timeout: float = TIMEOUT) -> "_Entry":
         path = f"{_MEMBERS}?{kind}=true"
@@ -173,6 +176,12 @@ class DMMasterClient:
             what = f"members has {len(found.members or ())} entries, not one"
             raise self._call.malformed(path, f"malformed answer: {what}")
         return (found.members or ())[0]
+
+    def _require_gone(self, path: str, name: str, listed: Sequence[LiveMaster | LiveWorker]) -> None:
+        """Raise Conflict if the masters still list a member that they say they have removed."""
+        if any(each.name == name for each in listed):
+            what = f"the masters contradict themselves: they have removed {name}, but list it"
+            raise Conflict("DELETE", self.base_url + path, 200, b"", what)
 
     def _do(self, method: str, path: str, done: str, about: dict[str, str]) -> None:
         answer = self._call.write(method, path, done=done, about=about)

@@ -24,7 +24,7 @@ from dataplane.calls import TIMEOUT, Admit, Caller
 from dataplane.errors import ApiError, Conflict, NotBootstrapped, NotFound, Unavailable
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
-from ports.transport import Transport
+from ports.transport import Response, Transport
 
 UP = "Up"
 OFFLINE = "Offline"
@@ -329,14 +329,17 @@ class PDClient:
     def delete_member(self, member: LiveMember) -> None:
         """Remove a member that PD has listed; one that is no longer listed counts as removed.
 
-        Raises TypeError if PD has not listed the member; Conflict, Unavailable, ApiError, LeaseExpired.
+        Raises Conflict if PD refuses, or agrees and lists the member all the same; TypeError if PD has not listed the
+        member; Unavailable, ApiError, LeaseExpired.
         """
         if not isinstance(member, LiveMember):
             raise TypeError(f"a member is removed as PD shows it: take it from PDClient.members, not {member!r}")
         if self.members().member(member.id):
             path = f"/pd/api/v1/members/id/{member.id}"
             about = {"member": member.name or "one that never started", "member_id": member.id}
-            self._call.write("DELETE", path, also=_NOT_FOUND, done="PD member removed", about=about)
+            answer = self._call.write("DELETE", path, also=_NOT_FOUND, done="PD member removed", about=about)
+            if self.members().member(member.id):
+                raise self._contradiction("DELETE", path, answer, "it has removed the member, but lists it")
 
     def cluster_id(self) -> int:
         """The id of the cluster, which lives as long as PD's data. Raises Unavailable, ApiError."""
@@ -418,7 +421,7 @@ class PDClient:
 
         A store that is not listed or already removed is not an error. Immediately before the request, `may_go` receives
         the stores that PD lists; if it returns False, nothing is sent and the result is False. Raises Conflict if the
-        id now has another address, PD has too few stores left, or PD has removed the store and lists it all the same;
+        id now has another address, PD has too few stores left, or PD agrees and lists the store as before all the same;
         TypeError if PD has not listed the store; Unavailable, ApiError, LeaseExpired.
         """
         path = f"/pd/api/v1/store/{_shown(store).id}"
@@ -431,20 +434,28 @@ class PDClient:
             return False
         about = {"store": store.id, "address": store.address}
         answer = self._call.write("DELETE", path, also=_GONE, done="store removal begun", about=about)
-        if answer.status in _GONE:
-            self._require_unlisted(path, store, answer.status)
+        after = next((each for each in self.stores() if each.id == store.id), None)
+        if after is not None and (answer.status in _GONE or after.state_name == UP):
+            removed = "is gone" if answer.status in _GONE else "leaves"
+            what = f"it says that the store {removed}, but lists it as {after.state_name}"
+            raise self._contradiction("DELETE", path, answer, what)
         return True
 
     def restore_store(self, store: LiveStore) -> None:
         """Undo `delete_store` while the store is not yet Tombstone; a store that is Up stays Up.
 
-        Raises Conflict if the store is Tombstone or the id now has another address, TypeError if PD has not listed the
-        store; NotFound, Unavailable, ApiError, LeaseExpired.
+        Raises Conflict if the store is Tombstone, the id now has another address, or PD agrees and shows the store as
+        leaving all the same; TypeError if PD has not listed the store; NotFound, Unavailable, ApiError, LeaseExpired.
         """
         path = f"/pd/api/v1/store/{_shown(store).id}/state?state={UP}"
         self._require_same_address("POST", path, store, self.store(store.id))
         about = {"store": store.id, "address": store.address}
-        self._call.write("POST", path, done="store removal taken back", about=about)
+        answer = self._call.write("POST", path, done="store removal taken back", about=about)
+        found = self.store(store.id)
+        if found.state_name in (OFFLINE, TOMBSTONE):
+            # the caller would forget the removal now
+            what = f"it agreed to keep the store, but shows it as {found.state_name}"
+            raise self._contradiction("POST", path, answer, what)
 
     def set_store_labels(self, store_id: int, labels: Mapping[str, str]) -> None:
         """Add labels to a store; its other labels stay. Raises Unavailable, ApiError, LeaseExpired."""
@@ -452,20 +463,24 @@ class PDClient:
         about = {"store": store_id, "labels": dict(labels)}
         self._call.write("POST", path, dict(labels), done="labels of a store set", about=about)
 
-    def begin_evict_leaders(self, store_id: int) -> None:
+    def begin_evict_leaders(self, store_id: int, *, confirm: bool = False) -> None:
         """Ask PD to move a store's leaders away until `end_evict_leaders`. Idempotent.
 
-        Raises Unavailable, ApiError, LeaseExpired.
+        `confirm` checks afterwards that PD lists it. Raises Conflict if not; Unavailable, ApiError, LeaseExpired.
         """
         try:
             body = {"name": _EVICT, "store_id": store_id}
-            self._call.write(
+            answer = self._call.write(
                 "POST", _SCHEDULERS_PATH, body, done="eviction of leaders begun", about={"store": store_id}
             )
         except ApiError:
             # PD rejects an eviction that exists already, in varying words
             if store_id not in self.evicting_stores():
                 raise
+            return
+        if confirm and store_id not in self.evicting_stores():
+            what = f"it evicts the leaders of store {store_id}, but does not list that"
+            raise self._contradiction("POST", _SCHEDULERS_PATH, answer, what)
 
     def end_evict_leaders(self, store_id: int, *, confirm: bool = True) -> None:
         """End the eviction of a store, if one exists. Raises Unavailable, ApiError, LeaseExpired.
@@ -566,12 +581,11 @@ class PDClient:
             # the scheduler ended between the two reads, or the leader did
             return None
 
-    def _require_unlisted(self, path: str, store: LiveStore, status: int) -> None:
-        """Raise Conflict if PD, which has answered that the store is gone, still lists it."""
-        listed = next((each for each in self.stores() if each.id == store.id), None)
-        if listed is not None:
-            reason = f"PD contradicts itself: it says that the store is gone, but lists it as {listed.state_name}"
-            raise Conflict("DELETE", self.base_url + path, status, b"", reason)
+    def _contradiction(self, method: str, path: str, answer: Response, what: str) -> Conflict:
+        """The error for a write that PD agreed to, but whose effect it does not show: the caller must not repeat it
+        at once.
+        """
+        return Conflict(method, self.base_url + path, answer.status, b"", f"PD contradicts itself: {what}")
 
     def _require_same_address(self, method: str, path: str, store: LiveStore, found: LiveStore) -> None:
         if found.address != store.address:

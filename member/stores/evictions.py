@@ -11,8 +11,10 @@ from member.context import ReconcileContext
 
 async def begin(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
     """Start moving leaders away from a store. Raises DataPlaneError."""
+    # PD may agree again and again without an effect
+    is_repeated = store in ctx.memory.evicted_stores
     remember(ctx, store)
-    await EvictLeaders(pd, store)
+    await EvictLeaders(pd, store, confirm=is_repeated)
 
 
 async def end(ctx: ReconcileContext, pd: PDClient, store: int) -> None:

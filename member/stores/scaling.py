@@ -290,7 +290,11 @@ async def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | 
         return _gone(kind, removal)
     for store in kept:
         if store.state_name == OFFLINE:
-            await KeepStore(pd, store)
+            try:
+                await KeepStore(pd, store)
+            except Conflict as error:
+                what = f"PD refused to keep store {store.id} of pod {removal.name}: {error}"
+                return Waiting("ScalingIn", what, _ASK_AGAIN)
         await _take_back(kind, removal, store.id)
     return None
 

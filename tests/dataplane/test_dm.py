@@ -98,7 +98,9 @@ def test_another_master_of_the_same_name_is_not_removed() -> None:
 
 @pytest.mark.rule("dataplane-apis-11")
 def test_removes_a_worker_only_if_it_is_offline() -> None:
-    transport = listing(worker=(200, WORKERS))
+    transport, there = ScriptedTransport(), (200, WORKERS)
+    without = (200, WORKERS.replace("worker-1", "worker-2"))
+    transport.on("GET /apis/v1alpha1/members?worker=true", there, there, without, there)
     transport.on("DELETE /apis/v1alpha1/members/worker/dc-dm-worker-1", (200, AGREED))
     one = client(transport)
     bound, offline = one.workers()
@@ -106,6 +108,17 @@ def test_removes_a_worker_only_if_it_is_offline() -> None:
     with pytest.raises(Conflict, match="bound, not offline"):
         one.delete_worker(bound)
     assert ["DELETE"] == [request.method for request in transport.requests if request.method != "GET"]
+
+
+def test_a_member_that_the_masters_have_removed_and_still_list_is_a_contradiction() -> None:
+    transport = listing(master=(200, MASTERS), worker=(200, WORKERS))
+    for path in ("master/dc-dm-master-1", "worker/dc-dm-worker-1"):
+        transport.on(f"DELETE /apis/v1alpha1/members/{path}", (200, AGREED))
+    one = client(transport)
+    with pytest.raises(Conflict, match="they have removed dc-dm-master-1, but list it"):
+        one.delete_master(one.masters()[1])
+    with pytest.raises(Conflict, match="they have removed dc-dm-worker-1, but list it"):
+        one.delete_worker(one.workers()[1])
 
 
 @pytest.mark.rule("F5")

@@ -10,7 +10,20 @@ from hypothesis import strategies as st
 
 from dataplane.addresses import Address
 from dataplane.errors import ApiError, Conflict, MalformedAnswer, NotBootstrapped, NotFound, Unavailable
-from dataplane.pd import Health, LiveMember, LiveStore, Member, PDClient, ReplicationConfig, Space, Store
+from dataplane.pd import (
+    DISCONNECTED,
+    OFFLINE,
+    TOMBSTONE,
+    UP,
+    Health,
+    LiveMember,
+    LiveStore,
+    Member,
+    PDClient,
+    ReplicationConfig,
+    Space,
+    Store,
+)
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
 from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout
@@ -116,10 +129,19 @@ def test_deleting_an_absent_member_sends_no_delete() -> None:
 @pytest.mark.rule("dataplane-apis-18")
 def test_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
     path = f"DELETE /pd/api/v1/members/id/{BIGGEST}"
-    transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS)).on(path, (status, "x"))
+    there, gone = (200, TWO_MEMBERS), (200, '{"members":null}')
+    transport = ScriptedTransport().on("GET /pd/api/v1/members", there, there, gone).on(path, (status, "x"))
     pd = client(transport)
     pd.delete_member(member_of(pd, BIGGEST))
-    assert path == transport.calls[-1]
+    assert 1 == transport.calls.count(path)
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_member_that_pd_has_removed_and_still_lists_is_a_contradiction(status: int) -> None:
+    transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
+    pd = client(transport.on("DELETE /pd/api/v1/members/id/7", (status, "x")))
+    with pytest.raises(Conflict, match="it has removed the member, but lists it"):
+        pd.delete_member(member_of(pd, 7))
 
 
 @pytest.mark.rule("dataplane-apis-18")
@@ -268,12 +290,31 @@ def test_a_store_that_is_gone_and_listed_is_a_conflict(status: int) -> None:
 
 
 @pytest.mark.rule("dataplane-apis-18")
-def test_a_removal_that_begins_needs_no_second_look() -> None:
-    transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
-    transport.on("DELETE /pd/api/v1/store/4", (200, '"x"'))
-    pd = client(transport)
-    assert pd.delete_store(store_of(pd, 4))
-    assert transport.calls[-1] == "DELETE /pd/api/v1/store/4"
+@pytest.mark.parametrize(("state", "contradicts"), [(OFFLINE, False), (UP, True), (DISCONNECTED, False)])
+def test_a_store_that_pd_agrees_to_remove_and_lists_as_up_is_a_contradiction(state: str, contradicts: bool) -> None:
+    """A store that is not connected has no other name while it leaves."""
+    before, after = (200, ONE_STORE), (200, ONE_STORE.replace(UP, state))
+    transport = ScriptedTransport().on(STORES, before, before, after)
+    pd = client(transport.on("DELETE /pd/api/v1/store/4", (200, '"x"')))
+    store = store_of(pd, 4)
+    if contradicts:
+        with pytest.raises(Conflict, match="it says that the store leaves, but lists it as Up"):
+            pd.delete_store(store)
+    else:
+        assert pd.delete_store(store)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_eviction_that_pd_agrees_to_and_does_not_list_is_a_contradiction(listed: bool) -> None:
+    transport = ScriptedTransport().on("POST /pd/api/v1/schedulers", (200, '"ok"'))
+    name = "evict-leader-scheduler-4" if listed else "balance-leader-scheduler"
+    pd = client(transport.on("GET /pd/api/v1/schedulers", (200, f'["{name}"]')))
+    pd.begin_evict_leaders(4)
+    if listed:
+        pd.begin_evict_leaders(4, confirm=True)
+    else:
+        with pytest.raises(Conflict, match="it evicts the leaders of store 4, but does not list that"):
+            pd.begin_evict_leaders(4, confirm=True)
 
 
 @pytest.mark.rule("dataplane-apis-18")
@@ -312,10 +353,20 @@ RESTORE = "POST /pd/api/v1/store/4/state?state=Up"
 
 
 def test_a_store_that_is_leaving_can_be_restored() -> None:
-    transport = ScriptedTransport().on(RESTORE, (200, '"ok"')).on("GET /pd/api/v1/store/4", (200, STORE_4))
-    pd = client(transport)
+    leaving, kept = (200, STORE_4), (200, STORE_4.replace(OFFLINE, UP))
+    transport = ScriptedTransport().on(RESTORE, (200, '"ok"'))
+    pd = client(transport.on("GET /pd/api/v1/store/4", leaving, leaving, kept))
     pd.restore_store(pd.store(4))
-    assert transport.calls[-1] == RESTORE
+    assert 1 == transport.calls.count(RESTORE)
+
+
+@pytest.mark.parametrize("state", [OFFLINE, TOMBSTONE])
+def test_a_store_that_pd_agreed_to_keep_and_lists_as_leaving_is_a_contradiction(state: str) -> None:
+    """The caller would take off the marks of the removal, and the store would leave unnoticed."""
+    leaving = (200, STORE_4.replace(OFFLINE, state))
+    pd = client(ScriptedTransport().on(RESTORE, (200, '"ok"')).on("GET /pd/api/v1/store/4", leaving))
+    with pytest.raises(Conflict, match=f"it agreed to keep the store, but shows it as {state}"):
+        pd.restore_store(pd.store(4))
 
 
 def test_a_store_that_moved_or_is_gone_is_not_restored() -> None:

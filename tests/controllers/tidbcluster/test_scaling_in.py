@@ -7,7 +7,7 @@ import pytest
 
 from apis.ordinals import slots_annotation
 from dataplane.addresses import Address
-from dataplane.pd import TOMBSTONE, PDClient, Store
+from dataplane.pd import OFFLINE, TOMBSTONE, UP, PDClient, Store
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME
 from ports.transport import Request
@@ -640,3 +640,24 @@ def test_removes_a_pd_member_that_never_started(wide_pd: OperatorWorld) -> None:
     wide_pd.change(pd={"replicas": 6})
     wide_pd.run_until_ready()
     assert [f"basic-pd-{ordinal}" for ordinal in range(6)] == member_names(wide_pd)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("F36")
+def test_a_store_that_pd_agrees_to_keep_and_shows_as_leaving_stays_marked(wide_tikv: OperatorWorld) -> None:
+    world = wide_tikv
+    world.world.faults.regions_frozen("default/basic")
+    world.change(tikv={"replicas": 4})
+    world.run_until(lambda: stores_of(world)["basic-tikv-4"].state_name == OFFLINE, 400.0)
+    world.forget()
+    heal = world.world.faults.pd_lies("default/basic", "store-is-offline", "all", "basic-tikv-4")
+    world.change(tikv={"replicas": 5})
+    world.run(120.0)
+    kept = [each for each in dataplane_writes(world) if each.endswith("state?state=Up")]
+    assert 1 <= len(kept) <= 6
+    assert "PD contradicts itself: it agreed to keep the store" in world.condition("Progressing")["message"]
+    assert SCALE_IN_TIME in claim_marks(world)["tikv-basic-tikv-4"]
+    heal()
+    world.run_until_ready()
+    assert UP == stores_of(world)["basic-tikv-4"].state_name
+    assert {} == claim_marks(world)
