@@ -31,7 +31,16 @@ _FLAPPING = "lie/store-is-tombstone.turns.rest"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [_TOMBSTONE, _FLAPPING, "lie/another-cluster.all.pd-in"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        _TOMBSTONE,
+        _FLAPPING,
+        "lie/another-cluster.all.pd-in",
+        "lie/no-leaders-are-evicted.all.tikv-roll",
+        "lie/store-of-another-cluster.follower.tikv-roll",
+    ],
+)
 def test_a_lie_costs_no_more_than_it_may(name: str) -> None:
     plan = generated(name)
     assert () == run(prepare(plan), plan).violations
