@@ -48,22 +48,30 @@ class Memory(Generic[T]):
 
 @dataclass(slots=True)
 class KeyMemory(Generic[R]):
-    """A reconciler's memory of one object.
-
-    `kind` is the memory that the kind defines. `reported_spec` identifies the invalid spec that was last reported;
-    empty if the spec is valid. `is_slow` is True if servers of the object did not answer in time; `slowness` logs it.
-    `accepted` is the object with its last valid spec.
-    """
+    """A reconciler's memory of one object. After each field: what a restart of the operator costs."""
 
     kind: R
+    """The memory that the kind defines, such as `member.memory.ClusterMemory`."""
     status_writes: StatusWriteLimiter
+    """The burst of status writes begins again."""
     status_pacing: StatusPacing
+    """A fluctuating status is written a few times at once."""
     waits: WaitLog
+    """The waits of the present are logged once more, and their durations begin again."""
     slowness: FailureLog
+    """The slowness of servers is logged once more."""
     own_write: OwnWrite = field(default_factory=OwnWrite)
+    """One reconcile may see an older cache; preconditions reject its writes."""
     validity: Validity = field(default_factory=Validity)
+    """The spec is validated once more."""
     unknown_fields: UnknownFields = field(default_factory=UnknownFields)
+    """The spec is compared with the types of Kubernetes once more."""
     cache_waits: CacheWaits = field(default_factory=CacheWaits)
+    """Stages that wait for a cache are tried again soon."""
     reported_spec: bytes = b""
+    """Identifies the invalid spec that an event has reported; empty if the spec is valid. Lost: one event is
+    repeated."""
     is_slow: bool = False
+    """True if servers of the object did not answer in time. Lost: the next reconcile is not in the slow lane."""
     accepted: Object | None = None
+    """The object with its last valid spec. Lost: while the spec is invalid, what the operator wrote last counts."""

@@ -265,8 +265,8 @@ class MemberFailover(ABC, Generic[C, R]):
             timers.reset(kind)
             return Done()
         (seen,) = timers.update(kind, [kind], self.ctx.deps.clock).values()
-        if seen.lasted < self.period:
-            return Done(retry_after=self.period - seen.lasted)
+        if seen.seconds < self.period:
+            return Done(retry_after=self.period - seen.seconds)
         names = ", ".join(named(self.ctx, self.component, pod) for pod in sorted(lost))
         what = (
             f"{len(lost)} of {total} {self.noun}s are lost: {names}; without a quorum none is replaced; "

@@ -79,7 +79,7 @@ def failing(
     away = _away(ctx, component, times)
     lost = {key: pod for key, pod in suspects.items() if pod in away}
     seen = ctx.memory.failure_timers.update(component, lost, ctx.deps.clock)
-    found = [Failing(key, pod, seen[key].since, seen[key].lasted) for key, pod in lost.items()]
+    found = [Failing(key, pod, seen[key].since, seen[key].seconds) for key, pod in lost.items()]
     return tuple(sorted(found, key=lambda each: ordinal_of(each.pod)))
 
 

@@ -191,7 +191,7 @@ def _stuck_since(ctx: ClusterContext, component: str, kind: str, step: str) -> d
     and on no restart.
     """
     (timer,) = ctx.memory.failure_timers.update(kind, [step], ctx.deps.clock).values()
-    measured = [timer.since] if timer.lasted >= _STUCK.total_seconds() else []
+    measured = [timer.since] if timer.seconds >= _STUCK.total_seconds() else []
     return min([*measured, *_reported(ctx, component, step)], default=None)
 
 

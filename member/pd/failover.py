@@ -162,7 +162,7 @@ def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
         ctx.memory.failure_timers.reset(_BOOTSTRAP)
         return None
     (seen,) = ctx.memory.failure_timers.update(_BOOTSTRAP, [_BOOTSTRAP], ctx.deps.clock).values()
-    if seen.lasted < ctx.settings.failover.pd_period:
+    if seen.seconds < ctx.settings.failover.pd_period:
         return None
     what = f"PD cluster {', '.join(ids)}" if ids else f"a PD cluster with store {', '.join(stores)}"
     match ids:

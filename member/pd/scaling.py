@@ -218,7 +218,7 @@ async def remove_strays(ctx: ReconcileContext) -> Outcome | None:
     stuck = {pod.metadata.name for pod in pods.pods if pod.decode_as(Pod).is_crash_looping}
     for ordinal, member in sorted(unstarted.items()):
         pod = pod_name(ctx.tc, "pd", ordinal)
-        if pod in stuck and seen[str(member.id)].lasted >= _START_TIMEOUT:
+        if pod in stuck and seen[str(member.id)].seconds >= _START_TIMEOUT:
             return await _remove_member(ctx, member, members, pod, pods)
     return None
 

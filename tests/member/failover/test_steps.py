@@ -76,7 +76,7 @@ def test_only_time_observed_without_a_gap_counts() -> None:
     clock, failure_timers = FakeClock(), FailureTimers()
 
     def lasted(*keys: str) -> list[float]:
-        return [each.lasted for each in failure_timers.update("pd", keys, clock).values()]
+        return [each.seconds for each in failure_timers.update("pd", keys, clock).values()]
 
     assert [0.0] == lasted("a")
     clock.step(100.0)
@@ -92,7 +92,7 @@ def test_time_without_observation_does_not_count() -> None:
     failure_timers.update("pd", ["a"], clock)
     clock.step(LONGEST_GAP + 1)
     seen = failure_timers.update("pd", ["a"], clock)["a"]
-    assert (0.0, clock.wall()) == (seen.lasted, seen.since)
+    assert (0.0, clock.wall()) == (seen.seconds, seen.since)
 
 
 @pytest.mark.rule("F44")
@@ -101,7 +101,7 @@ def test_an_unobserved_member_restarts_its_period() -> None:
     failure_timers.update("pd", ["a"], clock)
     clock.step(60.0)
     failure_timers.reset("pd")
-    assert 0.0 == failure_timers.update("pd", ["a"], clock)["a"].lasted
+    assert 0.0 == failure_timers.update("pd", ["a"], clock)["a"].seconds
 
 
 # I21, I22, I25: caps
