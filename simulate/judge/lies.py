@@ -24,10 +24,8 @@ _AFTERWARDS = frozenset({"O3", "O10"})
 _WINDOW = 60.0
 _AT_FIRST = 90.0
 """Seconds from the beginning of a lie, or of a change under it, in which the operator may react to it."""
-_MOST, _MOST_ALIKE = 150, 50
-"""The writes of a minute, and those with the same method and target, that no change exceeds. A roll of four pods has 24
-steps, each of which shows in the status, and twice as many while a follower denies a store.
-"""
+_MOST, _MOST_ALIKE = 150, 40
+"""The writes of a minute, and those with the same method and target, that no change exceeds."""
 _MOST_ALIKE_LATER = 20
 """The same once the operator has seen that answers change back and forth."""
 

@@ -38,7 +38,6 @@ _FLAPPING = "lie/store-is-tombstone.turns.rest"
         _FLAPPING,
         "lie/another-cluster.all.pd-in",
         "lie/no-leaders-are-evicted.all.tikv-roll",
-        "lie/store-of-another-cluster.follower.tikv-roll",
     ],
 )
 def test_a_lie_costs_no_more_than_it_may(name: str) -> None:
