@@ -160,6 +160,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep lie --every 3 $(DRAW)
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),12) $(DRAW)
 	@$(BIN)/python -m simulate truth --every 4 $(DRAW)
+	@$(BIN)/python -m simulate truth --drills --every 16 $(DRAW)
 	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mutants 0 5000

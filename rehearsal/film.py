@@ -1,6 +1,6 @@
 """Films of clusters: a frame of each at every moment at which something has changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from apis.accessor import COMPONENT_LABEL
@@ -34,7 +34,8 @@ class Film:
         self._resource, self._namespace, self._name = resource, namespace, name
         self._began = began
         self._pd: PdCluster | None = None
-        self.frames: list[Frame] = [self._frame()]
+        self.frames: list[Frame] = []
+        self.frames.append(self._frame())
 
     def look(self) -> bool:
         """Add a frame if something has changed; return True if more than words have."""
@@ -69,15 +70,20 @@ class Film:
         sets = [each for each in mirror.list(STATEFUL_SETS, self._namespace) if uid and _controller(each) == uid]
         by_uid = {each["metadata"]["uid"]: each["metadata"]["labels"][COMPONENT_LABEL] for each in sets}
         by_name = {each["metadata"]["name"]: by_uid[each["metadata"]["uid"]] for each in sets}
-        pods = (each for each in mirror.list(PODS, self._namespace) if _controller(each) in by_uid)
+        of_pods = {
+            each["metadata"]["name"]: (each, component)
+            for each in mirror.list(PODS, self._namespace)
+            if (component := by_uid.get(_controller(each)) or self._orphaned(each))
+        }
         status = tree.get("status") or {}
         conditions = status.get("conditions") or ()
         progressing = condition_of(conditions, "Progressing")
         without_effect = (condition_of(conditions, kind) for kind in WITHOUT_EFFECT)
         return Frame(
             at=round(self._world.data_plane.clock.now() - self._began, 3),
-            pods={each["metadata"]["name"]: self._pod(each, by_uid[_controller(each)]) for each in pods},
-            replicas={by_uid[each["metadata"]["uid"]]: each["spec"]["replicas"] for each in sets},
+            pods={name: self._pod(each, component) for name, (each, component) in of_pods.items()},
+            replicas=self._replicas_kept(component for _, component in of_pods.values())
+            | {by_uid[each["metadata"]["uid"]]: each["spec"]["replicas"] for each in sets},
             is_ready=condition_of(conditions, "Ready").get("status") == "True",
             is_waiting=progressing.get("status") == "True",
             reason=str(progressing.get("reason") or ""),
@@ -86,6 +92,17 @@ class Film:
             lost={pod: by_name[of] for pod in _lost(status) if (of := pod.rpartition("-")[0]) in by_name},
             regions=_regions(self.pd) if self.sees_servers else None,
         )
+
+    def _orphaned(self, pod: Json) -> str:
+        """The component of a pod whose StatefulSet is being recreated; empty for any other."""
+        before = self.frames[-1].pods.get(pod["metadata"]["name"]) if self.frames else None
+        stays = before is not None and before.uid == pod["metadata"]["uid"] and not _controller(pod)
+        return before.component if before and stays else ""
+
+    def _replicas_kept(self, components: Iterable[str]) -> dict[str, int]:
+        """The last known replicas of components that have pods, for those whose StatefulSet is being recreated."""
+        before = self.frames[-1].replicas if self.frames else {}
+        return {each: before[each] for each in components if each in before}
 
     def _pod(self, tree: Json, component: str) -> Pod:
         meta = tree["metadata"]

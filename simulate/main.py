@@ -37,7 +37,7 @@ from simulate.manifests.mixes import judge_mixes, mixes
 from simulate.manifests.newcomers import DEFECT, Verdict, judge_all
 from simulate.oracles import Reference, compare, compare_with_direct, direct_plan, reference
 from simulate.run import Outcome, prepare, run
-from simulate.truth import changes, come_true
+from simulate.truth import changes, drill_comes_true, plan_comes_true
 
 _REFERENCE_SEEDS = (1, 2)
 _CHANGING = ("pair", "field", "order", "flip", "midway")
@@ -133,15 +133,16 @@ def _mixes(options: argparse.Namespace) -> int:
 
 
 def _truth(options: argparse.Namespace) -> int:
-    """Compare plans with what happens; 1 if one differs."""
+    """Compare plans, or drills, with what happens; 1 if one differs."""
     plans = (plan for name in options.names or _CHANGING for plan in _changing(name))
+    work, command = (drill_comes_true, "truth --drills") if options.drills else (plan_comes_true, "truth")
     count = failed = 0
-    for report in ForkPool(come_true, options.jobs).run(list(changes(plans))[options.first :: options.every]):
+    for report in ForkPool(work, options.jobs).run(list(changes(plans))[options.first :: options.every]):
         count += 1
         if isinstance(report, Broken) or not report.passed:
             failed += 1
-            _print_failure(report, "truth")
-    print(f"{count} changes planned and made, {failed} differ")
+            _print_failure(report, command)
+    print(f"{count} {'drills of a loss' if options.drills else 'plans'} compared with what happened, {failed} differ")
     return 1 if failed else 0
 
 
@@ -322,6 +323,7 @@ def _parser() -> argparse.ArgumentParser:
     mixed.add_argument("--every", type=int, default=1, help="take each n-th mix only")
     true = commands.add_parser("truth", help="plan changes on twins, make them in their worlds, and compare")
     true.add_argument("names", nargs="*", metavar="PLAN", help=f"a plan or a family; default: {', '.join(_CHANGING)}")
+    true.add_argument("--drills", action="store_true", help="lose something in the middle of each change")
     true.add_argument("--every", type=int, default=1, help="take each n-th change only")
     true.add_argument("--from", type=int, default=0, dest="first", help="leave out so many before the first one")
     swept = commands.add_parser("sweep", help="run a fault at every write")

@@ -1,10 +1,13 @@
-"""Whether plans come true: a change is planned on the twin of a world at rest, and then made in that world.
+"""Whether plans and drills come true: what is foreseen on the twin of a world at rest must happen in that world.
 
 `kubectl tidb plan` must name the pods that restart, start and leave in their order, the lowest numbers of Ready pods,
-the gaps in service, the refusals, and the end. Each difference from what happens in the world is a failure.
+the gaps in service, the refusals, and the end. `kubectl tidb drill` must name what a loss in the middle of a change
+stops, which pods are replaced, and whether all becomes whole again. Each difference is a failure.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 
 import msgspec
@@ -12,20 +15,25 @@ from msgspec.structs import replace
 
 from kube.objects import Json
 from kube.resources import SECRETS, TIDB_CLUSTERS
-from rehearsal.change import change, entered
+from ports.randomness import Randomness, SeededRandomness
+from rehearsal.change import Scene, change, entered
+from rehearsal.damage import Damage, damage
+from rehearsal.drill import ANOTHER_REPLICA, Loss, When, drill, named
 from rehearsal.film import Film, Watcher
 from rehearsal.forecast import Forecast, Step, forecast
 from rehearsal.recording import record
-from rehearsal.stage import CannotRehearse
 from rehearsal.twin import twin_of
-from simulate.engine.engine import Engine
-from simulate.engine.plan import Edit, Plan
+from sandbox.world import World as SimulatedWorld
+from simulate.engine.engine import Engine, NoJudge
+from simulate.engine.events import Events
+from simulate.engine.plan import Crash, Edit, Fault, Plan, World
 from simulate.engine.trees import merged
 from simulate.engine.worlds import KEY, NAME, NAMESPACE, TIMINGS
+from simulate.families.draws import pick
 from simulate.judge.judge import Violation
 from simulate.run import Outcome
 
-RULE = "forecast"
+RULE = "truth"
 """The rule of the violations."""
 
 _LONGEST = 6 * 3600.0
@@ -33,7 +41,11 @@ _LONGEST = 6 * 3600.0
 _GIVEN = 10.0
 """The seconds in which what a plan is given has happened."""
 _TOGETHER = 2.0
-"""The seconds within which steps of different components have no order: they differ by the phases of checks."""
+"""The seconds within which steps have no order: they differ by the phases of checks."""
+_RETURNS = (0.0, 30.0, 90.0)
+"""The seconds after which a loss returns; never with 0."""
+_AFTERWARDS = 4500.0
+"""The seconds after a loss in which everything that it causes happens."""
 
 
 def changes(plans: Iterable[Plan]) -> Iterator[Plan]:
@@ -51,16 +63,183 @@ def changes(plans: Iterable[Plan]) -> Iterator[Plan]:
             yield replace(plan, edits=(Edit(at=0.0, spec=spec),), faults=())
 
 
-def come_true(engine: Engine, plan: Plan) -> Outcome:
+# Plans
+
+
+def plan_comes_true(engine: Engine, plan: Plan) -> Outcome:
     """Plan a change from `changes`, make it, and report the differences."""
+    with _twin(engine, plan) as (scene, after):
+        planned = change(scene, [after])[f"TidbCluster {KEY}"]
+    film = Film(engine.world, TIDB_CLUSTERS, NAMESPACE, NAME, engine.clock.now())
+    watcher = Watcher(engine.clock, [film])
+    engine.begin(replace(plan, given=()))
+
+    def is_over() -> bool:
+        watcher.look()
+        return watcher.is_over()
+
+    engine.run_until(is_over, _LONGEST)
+    return _outcome(engine, plan, differences(planned, forecast(film.frames)))
+
+
+def differences(planned: Forecast, happened: Forecast) -> Iterator[str]:
+    """The differences between a plan and what happened."""
+    for what, one, other in (
+        ("end", _end(planned), _end(happened)),
+        ("warnings", list(planned.warnings), list(happened.warnings)),
+        ("lowest", _lowest(planned), _lowest(happened)),
+        ("gaps", _gaps(planned), _gaps(happened)),
+        ("steps", sorted(map(named, planned.steps)), sorted(map(named, happened.steps))),
+    ):
+        if one != other:
+            yield f"{what}: planned {one}, happened {other}"
+    yield from _disorder(planned.steps, happened.steps)
+
+
+def _end(found: Forecast) -> tuple[str, str]:
+    """The end, with the message of a refusal; other messages have times and counts in them."""
+    return found.end, found.message if found.end == "refused" else ""
+
+
+def _lowest(found: Forecast | Damage) -> dict[str, int]:
+    return {each.component: each.lowest for each in found.floors}
+
+
+def _gaps(found: Forecast) -> list[tuple[str, int, int]]:
+    return sorted((each.component, each.ready, each.needed) for each in found.gaps)
+
+
+def _disorder(planned: Iterable[Step], happened: Iterable[Step]) -> Iterator[str]:
+    """Pairs of steps whose order is another one than planned."""
+    begun = {named(step): step.begins for step in happened}
+    order = [step for step in planned if named(step) in begun]
+    for one, other in ((one, other) for index, one in enumerate(order) for other in order[index + 1 :]):
+        apart, late = other.begins - one.begins, begun[named(one)] - begun[named(other)]
+        if min(apart, late) > _TOGETHER:
+            yield f"order: planned {named(one)} before {named(other)}, happened {late:.0f} s after it"
+
+
+# Drills
+
+
+def drill_comes_true(engine: Engine, plan: Plan) -> Outcome:
+    """Drill a loss at a moment of a change from `changes`, both drawn from the plan's seed; compare the damage."""
+    draw = SeededRandomness(f"drill {plan.name} {plan.seed}")
+    with _twin(engine, plan) as (scene, after):
+        steps = change(scene, [after])[f"TidbCluster {KEY}"].steps
+    step = pick(draw, ["", *map(named, steps)])
+    loss = _loss(engine, draw)
+    with _twin(engine, replace(plan, given=())) as (scene, after):
+        (drilled,) = drill(scene, [after], loss, When(step=step))
+    happened = struck(engine, plan, loss, step)
+    found = damages_differ(drilled.damages[f"TidbCluster {KEY}"], happened)
+    return _outcome(engine, plan, (f"{loss} for {loss.seconds:g} s at {step or 'once'}: {each}" for each in found))
+
+
+def _loss(engine: Engine, draw: Randomness) -> Loss:
+    """A loss of something that the cluster has."""
+    film = Film(engine.world, TIDB_CLUSTERS, NAMESPACE, NAME, engine.clock.now())
+    pod = pick(draw, sorted(film.frames[0].pods))
+    node = engine.world.kubelet.node_of(NAMESPACE, pod)
+    kind = pick(draw, ("node", "zone", "pod", "operator"))
+    return Loss(kind, {"node": node.name, "zone": node.zone, "pod": pod}.get(kind, ""), pick(draw, _RETURNS))
+
+
+def struck(engine: Engine, plan: Plan, loss: Loss, step: str) -> Damage:
+    """The damage in the world itself of a loss at the beginning of a step; at once without a step."""
+    film = Film(engine.world, TIDB_CLUSTERS, NAMESPACE, NAME, engine.clock.now())
+    film.see_servers()
+    engine.begin(replace(plan, given=()))
+    engine.judge = _Camera(engine.world, film)
+    # until a pod is gone, its removal looks like a restart
+    engine.run_until(lambda: not step or _pod_of(step) in {each.pod for each in forecast(film.frames).steps}, _LONGEST)
+    at = round(engine.elapsed, 3)  # as in frames
+    Events(engine, [_fault(loss)])
+    engine.run(_AFTERWARDS)
+    return damage(film.frames, at)
+
+
+def _pod_of(step: str) -> str:
+    """The pod in the name of a step."""
+    return step.rpartition(" ")[2]
+
+
+def _fault(loss: Loss) -> Fault:
+    match loss.kind:
+        case "operator":
+            return Crash(at=0.0, seconds=loss.seconds or ANOTHER_REPLICA)
+        case "node":
+            return World(at=0.0, verb="node_gone", arguments={"node": loss.name}, seconds=loss.seconds)
+        case "zone":
+            return World(at=0.0, verb="machines_gone", arguments={"zone": loss.name}, seconds=loss.seconds)
+        case _:
+            pod = f"{NAMESPACE}/{loss.name}"
+            return World(at=0.0, verb="pod_crash_loop", arguments={"pod": pod}, seconds=loss.seconds)
+
+
+@dataclass
+class _Camera(NoJudge):
+    """Films a world while servers and regions change, too."""
+
+    world: SimulatedWorld
+    film: Film
+    seen: list[object] = field(default_factory=list)
+
+    def step(self) -> None:
+        """Look if something may have changed."""
+        pd = self.film.pd
+        regions = [pd.stores.regions, [each.died_at for each in pd.stores.all()]] if pd else []
+        now = [self.world.server.storage.version, regions]
+        if now != self.seen:
+            self.seen = now
+            self.film.look()
+
+
+def damages_differ(drilled: Damage, happened: Damage) -> Iterator[str]:
+    """The differences of all but times, which differ by the phases of resyncs and probes."""
+    one, other = _effects(drilled), _effects(happened)
+    for what in one:
+        if one[what] != other[what]:
+            yield f"{what}: drilled {one[what]}, happened {other[what]}"
+
+
+def _effects(found: Damage) -> dict[str, object]:
+    return {
+        "stops": [(each.component, each.ready, each.needed, each.seconds is None) for each in found.outages],
+        "regions": sorted({(each.hurt, each.seconds is None) for each in found.spells if each.hurt != "leaderless"}),
+        "failovers": sorted({(each.pod, each.substitute, each.serves is None) for each in found.failovers}),
+        "lowest": _lowest(found),
+        "restarts": sorted({each.pod for each in found.steps}),
+        "whole": found.whole is not None,
+        "end": found.reason,
+    }
+
+
+# Both
+
+
+@contextmanager
+def _twin(engine: Engine, plan: Plan) -> Iterator[tuple[Scene, Json]]:
+    """The twin of the world, once what the plan is given has happened, and the cluster after the plan's edit."""
     (edit,) = plan.edits
-    engine.begin(replace(plan, edits=()))
-    engine.run(_GIVEN)
-    planned = _planned(engine, merged(engine.cluster(), {"spec": edit.spec}))
-    if isinstance(planned, Forecast):
-        found = list(differences(planned, _happened(engine, replace(plan, given=()))))
-    else:
-        found = [f"no twin: {planned}"]
+    if plan.given:
+        engine.begin(replace(plan, edits=()))
+        engine.run(_GIVEN)
+    recording = record(engine.admin, engine.cluster())
+    secrets = [_as_issued(each.decode()) for each in engine.admin.list_page(SECRETS, NAMESPACE).items]
+    twin = twin_of(recording, secrets, engine.clock.wall(), TIMINGS)
+    after = merged(engine.cluster(), {"spec": edit.spec, "status": None})
+    with twin.stage:
+        yield entered(with_fields(twin, settings=with_fields(engine.settings, rechecks=False)), [after]), after
+
+
+def _as_issued(secret: Json) -> Json:
+    """A Secret without what the API server adds."""
+    meta = {key: secret["metadata"][key] for key in ("name", "namespace")}
+    return {key: secret[key] for key in ("apiVersion", "kind", "type", "data") if key in secret} | {"metadata": meta}
+
+
+def _outcome(engine: Engine, plan: Plan, found: Iterable[str]) -> Outcome:
     engine.end()
     return Outcome(
         plan=plan,
@@ -74,77 +253,3 @@ def come_true(engine: Engine, plan: Plan) -> Outcome:
         restarts={},
         conflict=False,
     )
-
-
-def _planned(engine: Engine, after: Json) -> Forecast | str:
-    """The forecast on the twin of the world; a sentence if there is no twin."""
-    recording = record(engine.admin, engine.cluster())
-    secrets = [_as_issued(each.decode()) for each in engine.admin.list_page(SECRETS, NAMESPACE).items]
-    try:
-        twin = twin_of(recording, secrets, engine.clock.wall(), TIMINGS)
-    except CannotRehearse as error:
-        return str(error)
-    with twin.stage:
-        scene = entered(with_fields(twin, settings=with_fields(engine.settings, rechecks=False)), [after])
-        return change(scene, [after])[f"TidbCluster {KEY}"]
-
-
-def _as_issued(secret: Json) -> Json:
-    """A Secret without what the API server adds."""
-    meta = {key: secret["metadata"][key] for key in ("name", "namespace")}
-    return {key: secret[key] for key in ("apiVersion", "kind", "type", "data") if key in secret} | {"metadata": meta}
-
-
-def _happened(engine: Engine, plan: Plan) -> Forecast:
-    """The change in the world itself, as a forecast."""
-    film = Film(engine.world, TIDB_CLUSTERS, NAMESPACE, NAME, engine.clock.now())
-    watcher = Watcher(engine.clock, [film])
-    engine.begin(plan)
-
-    def is_over() -> bool:
-        watcher.look()
-        return watcher.is_over()
-
-    engine.run_until(is_over, _LONGEST)
-    return forecast(film.frames)
-
-
-def differences(planned: Forecast, happened: Forecast) -> Iterator[str]:
-    """The differences between a plan and what happened."""
-    for what, one, other in (
-        ("end", _end(planned), _end(happened)),
-        ("warnings", list(planned.warnings), list(happened.warnings)),
-        ("lowest", _lowest(planned), _lowest(happened)),
-        ("gaps", _gaps(planned), _gaps(happened)),
-        ("steps", sorted(map(_named, planned.steps)), sorted(map(_named, happened.steps))),
-    ):
-        if one != other:
-            yield f"{what}: planned {one}, happened {other}"
-    yield from _disorder(planned.steps, happened.steps)
-
-
-def _end(found: Forecast) -> tuple[str, str]:
-    """The end, with the message of a refusal; other messages have times and counts in them."""
-    return found.end, found.message if found.end == "refused" else ""
-
-
-def _lowest(found: Forecast) -> dict[str, int]:
-    return {each.component: each.lowest for each in found.floors}
-
-
-def _gaps(found: Forecast) -> list[tuple[str, int, int]]:
-    return sorted((each.component, each.ready, each.needed) for each in found.gaps)
-
-
-def _named(step: Step) -> str:
-    return f"{step.pod} {step.act}"
-
-
-def _disorder(planned: Iterable[Step], happened: Iterable[Step]) -> Iterator[str]:
-    """Pairs of steps whose order is another one than planned."""
-    begun = {_named(step): step.begins for step in happened}
-    order = [step for step in planned if _named(step) in begun]
-    for one, other in ((one, other) for index, one in enumerate(order) for other in order[index + 1 :]):
-        apart, late = other.begins - one.begins, begun[_named(one)] - begun[_named(other)]
-        if min(apart, late) > _TOGETHER:
-            yield f"order: planned {_named(one)} before {_named(other)}, happened {late:.0f} s after it"
