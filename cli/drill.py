@@ -17,13 +17,14 @@ from msgspec import to_builtins
 
 from apis.cluster_kinds import CLUSTER_MODELS
 from apis.components import component_type
-from cli import manifests, plan
+from cli import manifests, plan, report_page
 from cli.drill_flags import add_drill_flags, check_moment
 from cli.plan import Basis, PlanFailed
 from cli.policies import Policy
 from cli.reasons.reason import NOTHING
 from cli.reasons.registry import REASONS
-from cli.tidb.output import FORMATS, MARKDOWN, Columns, Output, Page, output_for
+from cli.tidb.output import PLAN_FORMATS, Columns, Output, Page, output_for
+from cli.timeline import Bar, Timeline, bars_of, row, span
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
 from ports.foreign_text import printable
@@ -48,7 +49,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> in
     parser.add_argument("--from", dest="before", type=Path, action="append", required=True, metavar="FILE", help=before)
     after = "manifests of a change during which something is lost; repeat for more files"
     parser.add_argument("--to", dest="after", type=Path, action="append", default=[], metavar="FILE", help=after)
-    parser.add_argument("-o", "--output", default=FORMATS[0], choices=(*FORMATS, MARKDOWN), help="default: table")
+    parser.add_argument("-o", "--output", default=PLAN_FORMATS[0], choices=PLAN_FORMATS, help="default: table")
     add_drill_flags(parser)
     given = parser.parse_args(arguments)
     if not given.after:
@@ -165,10 +166,13 @@ def _rounded(seconds: float | None) -> int | None:
 
 def show(report: Report, output: Output) -> None:
     """Print a report in the requested form."""
-    if output.form == MARKDOWN:
-        sys.stdout.write(markdown_of(report))
-    else:
-        output.show(report.document, lambda: page_of(report))
+    match output.form:
+        case "markdown":
+            sys.stdout.write(markdown_of(report))
+        case "html":
+            sys.stdout.write(html_of(report))
+        case _:
+            output.show(report.document, lambda: page_of(report))
 
 
 def verdict(damage: Damage) -> str:
@@ -184,12 +188,15 @@ def verdict(damage: Damage) -> str:
 
 
 def _after(seconds: float) -> str:
-    return f"after {plan.span(seconds)}" if seconds else "at once"
+    return f"after {span(seconds)}" if seconds else "at once"
 
 
 def _outage(outage: Outage) -> str:
-    title = component_type(outage.component).title
-    return f"{title} has {outage.ready} of the {outage.needed} pods that it needs, {_for(outage.seconds)}"
+    return f"{component_type(outage.component).title} {_lack(outage)}"
+
+
+def _lack(outage: Outage) -> str:
+    return f"has {outage.ready} of the {outage.needed} pods that it needs, {_for(outage.seconds)}"
 
 
 _HURTS: Mapping[Hurt, str] = {
@@ -207,7 +214,7 @@ def _spell(spell: Spell) -> str:
 
 
 def _for(seconds: float | None) -> str:
-    return "to the end" if seconds is None else f"for {plan.span(seconds)}"
+    return "to the end" if seconds is None else f"for {span(seconds)}"
 
 
 def _failover(failover: Failover) -> str:
@@ -215,7 +222,7 @@ def _failover(failover: Failover) -> str:
     if not failover.substitute:
         return f"{title}: {given_up}"
     serves = failover.serves
-    ready = "which is not Ready in the end" if serves is None else f"Ready after {plan.span(serves - failover.at)}"
+    ready = "which is not Ready in the end" if serves is None else f"Ready after {span(serves - failover.at)}"
     return f"{title}: {given_up} and starts {failover.substitute}, {ready}"
 
 
@@ -270,6 +277,38 @@ def markdown_of(report: Report) -> str:
         yield from (f"{each}\n" for each in _notes(report))
 
     return "".join(f"{printable(each, lines=True)}\n" for each in lines())
+
+
+def html_of(report: Report) -> str:
+    """The report as one file for a browser."""
+    worst = report.worst
+    moments = _moments(report) if len(report.drilled) > 1 else ()
+    clusters = (
+        report_page.section(f"{key}, {report.loss} lost {_moment(worst.moment)}", _parts(key, damage))
+        for key, damage in worst.damages.items()
+    )
+    every = report_page.table("Every moment", ("Lost", "Step", "Damage"), moments)
+    notes = map(report_page.paragraph, _notes(report))
+    return report_page.page("What the loss would do", [*clusters, every, *notes])
+
+
+def _parts(key: str, damage: Damage) -> Iterator[str]:
+    """What the page says about one cluster."""
+    yield report_page.verdict(verdict(damage), is_good=holds_out(damage))
+    yield report_page.timeline(timeline_of(damage), f"Timeline of {key}")
+    yield report_page.table("Events", ("At", "Event"), events_of(damage))
+    yield report_page.table("Steps", ("At", "Pod", "Step"), map(row, damage.steps))
+    yield from map(report_page.paragraph, lines_of(damage))
+
+
+def timeline_of(damage: Damage) -> Timeline:
+    """What happens to the pods, and the times in which a component has too few of them."""
+    return Timeline([*bars_of(damage.steps), *map(_bar, damage.outages)], damage.whole or 0.0)
+
+
+def _bar(outage: Outage) -> Bar:
+    ends = None if outage.seconds is None else outage.begins + outage.seconds
+    return Bar(component_type(outage.component).title, _lack(outage), "lacks", outage.begins, ends)
 
 
 def _rows(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

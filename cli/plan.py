@@ -12,19 +12,18 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 
 from msgspec import to_builtins
 
 from apis.cluster_kinds import CLUSTER_MODELS
 from apis.components import component_type
-from cli import certs, manifests
+from cli import certs, manifests, report_page
 from cli.failures import Failure
 from cli.manifests import Manifest
 from cli.policies import MAX_RESTARTS, MINIMA, Policy, add_policies
-from cli.tidb.ages import length
-from cli.tidb.output import FORMATS, MARKDOWN, Columns, Output, Page, output_for
+from cli.tidb.output import PLAN_FORMATS, Columns, Output, Page, output_for
+from cli.timeline import Bar, Timeline, bars_of, row, span
 from controller_manager.logs import configure_logs
 from kube.errors import ApiError
 from kube.objects import Json
@@ -57,7 +56,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> in
     )
     parser.add_argument("--from", dest="before", type=Path, action="append", default=[], metavar="FILE", help=_FROM)
     parser.add_argument("--to", dest="after", type=Path, action="append", required=True, metavar="FILE", help=_TO)
-    parser.add_argument("-o", "--output", default=FORMATS[0], choices=(*FORMATS, MARKDOWN), help="default: table")
+    parser.add_argument("-o", "--output", default=PLAN_FORMATS[0], choices=PLAN_FORMATS, help="default: table")
     add_policies(parser)
     given = parser.parse_args(arguments)
     before, after = ([each for path in paths for each in manifests.read(path)] for paths in (given.before, given.after))
@@ -77,10 +76,13 @@ def silent(clock: Clock) -> Iterator[None]:
 
 def show(plan: "Plan", output: Output) -> None:
     """Print a plan in the requested form."""
-    if output.form == MARKDOWN:
-        sys.stdout.write(markdown_of(plan))
-    else:
-        output.show(plan.document, lambda: page_of(plan))
+    match output.form:
+        case "markdown":
+            sys.stdout.write(markdown_of(plan))
+        case "html":
+            sys.stdout.write(html_of(plan))
+        case _:
+            output.show(plan.document, lambda: page_of(plan))
 
 
 _FROM = "manifests of the clusters as they are; without it, the plan is for new clusters"
@@ -221,13 +223,11 @@ _PLURALS: Mapping[Act, str] = {"restarts": "restart", "starts": "start", "leaves
 
 
 def _sentence(gap: Gap) -> str:
-    title = component_type(gap.component).title
-    return f"{title} has {gap.ready} of the {gap.needed} pods that it needs, for {span(gap.seconds)}"
+    return f"{component_type(gap.component).title} {_lack(gap)}"
 
 
-def span(seconds: float) -> str:
-    """A span in words, e.g. `90s`."""
-    return length(timedelta(seconds=seconds))
+def _lack(gap: Gap) -> str:
+    return f"has {gap.ready} of the {gap.needed} pods that it needs, for {span(gap.seconds)}"
 
 
 def page_of(plan: Plan) -> Page:
@@ -262,11 +262,43 @@ def markdown_of(plan: Plan) -> str:
                 yield "|---|---|---|"
                 yield from (f"| {' | '.join(cells)} |" for cells in map(row, forecast.steps))
                 yield ""
+            yield from (f"Warning: {each}\n" for each in forecast.warnings)
             if forecast.floors:
                 yield f"{lowest(forecast.floors)}\n"
         yield from (f"{each}\n" for each in _notes(plan))
 
     return "".join(f"{printable(each, lines=True)}\n" for each in lines())
+
+
+def html_of(plan: Plan) -> str:
+    """The plan as one file for a browser."""
+    clusters = (report_page.section(key, _parts(key, forecast)) for key, forecast in plan.forecasts.items())
+    return report_page.page("What the change would do", [*clusters, *map(report_page.paragraph, _notes(plan))])
+
+
+def _parts(key: str, forecast: Forecast) -> Iterator[str]:
+    """What the page says about one cluster."""
+    yield report_page.verdict(verdict(forecast), is_good=goes(forecast))
+    yield from map(report_page.warning, forecast.warnings)
+    yield report_page.timeline(timeline_of(forecast), f"Timeline of {key}")
+    yield report_page.table("Steps", ("At", "Pod", "Step"), map(row, forecast.steps))
+    floors = ((component_type(each.component).title, f"{each.before}", f"{each.lowest}") for each in forecast.floors)
+    yield report_page.table("Ready pods", ("Component", "Before", "At least"), floors)
+    gaps = ((each.at, f"{each.name} {each.what}") for each in _lacks(forecast))
+    yield report_page.table("Too few pods", ("At", "Component"), gaps)
+
+
+def timeline_of(forecast: Forecast) -> Timeline:
+    """The steps of a change, and the times in which a component has too few pods."""
+    return Timeline([*bars_of(forecast.steps), *_lacks(forecast)], forecast.seconds)
+
+
+def _lacks(forecast: Forecast) -> Sequence[Bar]:
+    """The times in which a component has too few pods, in order."""
+    return [
+        Bar(component_type(gap.component).title, _lack(gap), "lacks", gap.begins, gap.begins + gap.seconds)
+        for gap in sorted(forecast.gaps, key=lambda each: each.begins)
+    ]
 
 
 def _notes(plan: Plan) -> Iterator[str]:
@@ -290,15 +322,3 @@ def _table(steps: Sequence[Step]) -> Columns:
     for each in steps:
         table.add(*row(each))
     return table
-
-
-def row(step: Step) -> tuple[str, str, str]:
-    """When a step begins, its pod, and what happens, in words."""
-    return f"{round(step.begins)}s", step.pod, _end(step)
-
-
-def _end(step: Step) -> str:
-    if step.ends is None:
-        return f"{step.act}, and is not Ready at the end"
-    taken = span(step.ends - step.begins)
-    return f"leaves within {taken}" if step.act == "leaves" else f"{step.act}, Ready after {taken}"

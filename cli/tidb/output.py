@@ -17,8 +17,8 @@ from kube.objects import Json
 
 FORMATS = ("table", "json", "yaml")
 
-MARKDOWN = "markdown"
-"""A form of plans: comments in pull requests."""
+PLAN_FORMATS = (*FORMATS, "markdown", "html")
+"""The forms of plans and drills; Markdown is for comments in pull requests, HTML for a browser."""
 
 WIDTH = 80
 """The default width in columns."""

@@ -11,7 +11,7 @@ from cli.failures import Failure
 from cli.policies import add_policies
 from cli.tidb.clusters import find_cluster
 from cli.tidb.command import Command
-from cli.tidb.output import FORMATS, MARKDOWN
+from cli.tidb.output import PLAN_FORMATS
 from cli.tidb.session import Session
 
 _REHEARSAL = "cli.twin_plan"
@@ -72,7 +72,7 @@ PLAN = Command(
         "Exit codes: 0 the change goes through and all serve meanwhile, 1 it is refused, gets stuck, stops something "
         "for a while, or breaks a --policy, 2 it could not be rehearsed."
     ),
-    formats=(*FORMATS, MARKDOWN),
+    formats=PLAN_FORMATS,
 )
 
 DRILL = Command(
@@ -84,5 +84,5 @@ DRILL = Command(
         "Exit codes: 0 the cluster serves and becomes whole again without help, 1 something stops, something is left "
         "for a human, or a --policy is broken, 2 it could not be rehearsed."
     ),
-    formats=(*FORMATS, MARKDOWN),
+    formats=PLAN_FORMATS,
 )

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -15,10 +15,11 @@ from cli.tidb.status.report import Summary
 from cli.tidb.status.reporting import summary
 from cli.tidb.ui.cluster import Zone, read_cluster_view
 from cli.tidb.ui.rehearsals import Rehearse
+from cli.timeline import Timeline, bars_of
 from kube.client import Client
 from kube.objects import Json
 from rehearsal.damage import Damage
-from rehearsal.forecast import Forecast, Step
+from rehearsal.forecast import Forecast
 
 LASTING = ("", "1m", "5m", "10m", "30m", "1h")
 """How long a loss lasts; empty: for good."""
@@ -28,26 +29,13 @@ _MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A step on the timeline: its time, pod and words, and where its bar begins and how long it is, of 100."""
-
-    at: str
-    pod: str
-    what: str
-    act: str
-    begins: float
-    length: float
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """What a rehearsal has found about one cluster. `is_good`: it serves, and needs no help."""
 
     cluster: str
     verdict: str
     is_good: bool
-    bars: Sequence[Bar]
-    seconds: float
+    timeline: Timeline
     lines: Sequence[str]
     events: Sequence[tuple[str, str]] = ()
 
@@ -164,26 +152,13 @@ def _planned(document: Json) -> Result:
     forecast = msgspec.convert(document | {"floors": document["lowest"]}, Forecast)
     lines = [f"Warning: {each}" for each in forecast.warnings]
     lines += [plan.lowest(forecast.floors)] if forecast.floors else []
-    bars = list(_bars(forecast.steps, forecast.seconds))
-    is_good = plan.goes(forecast)
-    return Result(document["cluster"], plan.verdict(forecast), is_good, bars, forecast.seconds, lines)
+    timeline = Timeline(bars_of(forecast.steps), forecast.seconds)
+    return Result(document["cluster"], plan.verdict(forecast), plan.goes(forecast), timeline, lines)
 
 
 def _drilled(document: Json) -> Result:
     names = {"outages": "stops", "spells": "regions", "floors": "lowest"}
     damage = msgspec.convert(document | {field: document[name] for field, name in names.items()}, Damage)
-    seconds = max([damage.whole or 0.0, *(each.ends or each.begins for each in damage.steps)])
-    bars, lines = list(_bars(damage.steps, seconds)), list(drill.lines_of(damage))
+    timeline, lines = Timeline(bars_of(damage.steps), damage.whole or 0.0), list(drill.lines_of(damage))
     verdict, events = drill.verdict(damage), drill.events_of(damage)
-    return Result(document["cluster"], verdict, drill.holds_out(damage), bars, seconds, lines, events)
-
-
-def _bars(steps: Sequence[Step], seconds: float) -> Iterator[Bar]:
-    """The steps as bars on a line of that many seconds."""
-    whole = max([seconds, *(each.ends or each.begins for each in steps)]) or 1.0
-    for each in steps:
-        at, pod, what = plan.row(each)
-        ends = whole if each.ends is None else each.ends
-        begins, length = 100 * each.begins / whole, 100 * (ends - each.begins) / whole
-        # a step of less than a pixel is still seen
-        yield Bar(at, pod, what, each.act, round(min(begins, 99.0), 1), round(max(length, 1.0), 1))
+    return Result(document["cluster"], verdict, drill.holds_out(damage), timeline, lines, events)

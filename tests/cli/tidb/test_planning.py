@@ -8,6 +8,7 @@ import pytest
 from cli.failures import Failure
 from cli.plan import DOES_NOT, FAILED, GOES, PlanFailed
 from cli.tidb import planning
+from cli.tidb.main import parse
 from kube.client import Client
 from sandbox.waiting_clock import WaitingClock
 from tests.cli.tidb.typing_commands import Refusing, Terminal
@@ -57,6 +58,12 @@ def test_markdown_is_for_pull_requests(terminal: Terminal) -> None:
     assert "**TidbCluster default/basic**: 1 pod starts in about" in lines[0]
     assert ["| At | Pod | Step |", "|---|---|---|"] == lines[2:4]
     assert lines[4].startswith("| 0s | basic-tidb-1 | starts, Ready after ")
+
+
+@pytest.mark.parametrize("command", [("plan", "basic"), ("drill", "basic", "--fail=operator")])
+def test_plans_and_drills_are_also_pages(command: tuple[str, ...]) -> None:
+    _, given, _ = parse([*command, "-o", "html"])
+    assert "html" == given.output
 
 
 @pytest.mark.slow

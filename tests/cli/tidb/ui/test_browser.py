@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,11 +11,13 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import ViewportSize, sync_playwright
 
+from cli import drill, plan
 from cli.tidb.ui.command import page_of_sandbox
 from kube.client import Client
 from kube.objects import Json
 from ports.clock import SystemClock
 from ports.transport import Request, Response
+from tests.cli import test_report_page as reports
 from tests.cli.tidb.objects import condition
 from tests.cli.tidb.test_hostile_texts import Hostile
 from tests.cli.tidb.typing_commands import Listing
@@ -62,11 +64,18 @@ def chromium() -> Iterator[Chromium]:
         browser.close()
 
 
-@contextmanager
-def _tab(chromium: Chromium, page: Browser, size: ViewportSize = _DESK, *, dark: bool = False) -> Iterator[Tab]:
-    """A tab that has opened the address with the token.
+def _tab(
+    chromium: Chromium, page: Browser, size: ViewportSize = _DESK, *, dark: bool = False
+) -> AbstractContextManager[Tab]:
+    """A tab that has opened the address with the token. See `_opened`."""
+    return _opened(chromium, page.address, page.origin, size, dark=dark)
 
-    It fails the test if the page asks another host, opens a dialog, or complains on the console.
+
+@contextmanager
+def _opened(chromium: Chromium, address: str, origin: str, size: ViewportSize, *, dark: bool) -> Iterator[Tab]:
+    """A tab that has opened an address.
+
+    It fails the test if the page asks another origin, opens a dialog, or complains on the console.
     """
     with chromium.new_context(viewport=size, color_scheme="dark" if dark else "light") as context:
         tab, complaints = context.new_page(), list[str]()
@@ -74,8 +83,8 @@ def _tab(chromium: Chromium, page: Browser, size: ViewportSize = _DESK, *, dark:
         tab.on("console", lambda said: complaints.append(said.text))
         tab.on("pageerror", lambda error: complaints.append(str(error)))
         tab.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
-        tab.on("request", lambda sent: complaints.append(sent.url) if not sent.url.startswith(page.origin) else None)
-        tab.goto(page.address)
+        tab.on("request", lambda sent: complaints.append(sent.url) if not sent.url.startswith(origin) else None)
+        tab.goto(address)
         yield tab
         assert [] == complaints
 
@@ -226,3 +235,19 @@ def test_a_node_is_lost_and_healed_in_the_playground(chromium: Chromium, axe: st
         tab.get_by_role("button", name="Heal node-lost node-1").click()
         tab.get_by_text("Nothing is broken.").wait_for()
         assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")
+
+
+@pytest.mark.parametrize(("size", "dark"), [(_PHONE, True), (_DESK, False)], ids=["360", "1280"])
+def test_a_report_in_a_file_is_accessible_and_fits(
+    tmp_path: Path, chromium: Chromium, axe: str, size: ViewportSize, *, dark: bool
+) -> None:
+    hostile = reports.HOSTILE + "x" * 300
+    pages = (plan.html_of(reports.planned(hostile)), drill.html_of(reports.drilled(hostile)))
+    for number, page in enumerate(pages):
+        file = tmp_path / f"{number}.html"
+        file.write_text(page, encoding="utf-8")
+        with _opened(chromium, file.as_uri(), file.as_uri(), size, dark=dark) as tab:
+            assert [] == _violations(tab, axe)
+            assert size["width"] == tab.evaluate("document.documentElement.scrollWidth")
+            assert reports.SEEN in tab.inner_text("main")
+            assert 0 == tab.locator("script, img, iframe, link").count()
