@@ -1,4 +1,8 @@
-"""`python hack/capture.py [FILE]`: run the first steps of README.md and draw what a terminal shows (docs/run.svg)."""
+"""`python hack/capture.py [DIRECTORY]`: draw the pictures of README.md, by default into docs.
+
+- run.svg: what a terminal shows during the first steps
+- plan.svg: the timeline of `tidb-operator plan -o html`, for another version of a sample
+"""
 
 import io
 import re
@@ -10,11 +14,15 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
-PICTURE = ROOT / "docs" / "run.svg"
+PICTURES = ROOT / "docs"
 
 _SHOWN = "make run EXIT_WHEN_READY=1"
 _COMMAND = ("-m", "cli", "run", "--sandbox", "--cluster", "manifests/samples/basic.yaml", "--exit-when-ready")
 _WIDTH = 118
+
+_SAMPLE = ROOT / "manifests" / "samples" / "advanced.yaml"
+_VERSIONS = ("version: v8.5.2", "version: v8.5.3")
+_PLAN = ("-m", "cli", "plan", f"--from={_SAMPLE}", "--to=-", "--output=html")
 
 _STYLES = {
     r"^\$ .*": "bold",
@@ -51,9 +59,21 @@ def _first_cluster(said: str) -> list[str]:
     return said.partition("What to try next")[0].rstrip().splitlines()
 
 
+def timeline() -> str:
+    """The timeline of a plan, as SVG. Raises CalledProcessError."""
+    changed = _SAMPLE.read_text(encoding="utf-8").replace(*_VERSIONS)
+    done = subprocess.run(  # noqa: S603  (our own command)
+        [sys.executable, *_PLAN], cwd=ROOT, input=changed, capture_output=True, text=True, check=True, timeout=120
+    )
+    end = "</svg>"
+    return done.stdout[done.stdout.index("<svg ") : done.stdout.rindex(end)] + f"{end}\n"
+
+
 def main(arguments: list[str]) -> None:
-    """Draw into a file."""
-    (Path(arguments[0]) if arguments else PICTURE).write_text(picture(captured()), encoding="utf-8")
+    """Draw into a directory."""
+    place = Path(arguments[0]) if arguments else PICTURES
+    (place / "run.svg").write_text(picture(captured()), encoding="utf-8")
+    (place / "plan.svg").write_text(timeline(), encoding="utf-8")
 
 
 if __name__ == "__main__":
