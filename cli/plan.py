@@ -11,7 +11,7 @@ import tempfile
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -26,6 +26,7 @@ from cli.tidb.output import PLAN_FORMATS, Columns, Output, Page, output_for
 from cli.timeline import Bar, Timeline, bars_of, row, span
 from controller_manager.logs import configure_logs
 from kube.errors import ApiError
+from kube.field_change import FieldChange
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
 from ports.foreign_text import printable
@@ -100,12 +101,13 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The result of a rehearsal. `left_out` are the objects that it ignores."""
+    """The result of a rehearsal. `left_out` are the objects that it ignores, `changes` the changed fields by object."""
 
     forecasts: Mapping[str, Forecast]
     left_out: Sequence[str]
     basis: Basis
     policies: Sequence[Policy] = ()
+    changes: Mapping[str, Sequence[FieldChange]] = field(default_factory=dict)
 
     @property
     def code(self) -> int:
@@ -124,6 +126,7 @@ class Plan:
         """The plan for programs."""
         return {
             "clusters": [{"cluster": key} | _document(each) for key, each in self.forecasts.items()],
+            "changes": [_changed(key, each) for key, changes in self.changes.items() for each in changes],
             "broken": list(self.breaches),
             "assumed": self.basis.document,
             "differences": list(self.basis.remarks),
@@ -141,7 +144,7 @@ def plan_of(before: Sequence[Manifest], after: Sequence[Manifest], clock: Clock)
     missing = issued([*before, *after])
     with failing():
         found = rehearse([*missing, *(each.body for each in before)], [each.body for each in after], clock.wall())
-    return Plan(found.forecasts, left_out(after), basis_of(found.nodes))
+    return Plan(found.forecasts, left_out(after), basis_of(found.nodes), changes=found.changes)
 
 
 def issued(manifests: Sequence[Manifest]) -> list[Json]:
@@ -198,6 +201,12 @@ def _document(forecast: Forecast) -> Json:
     return document | texts | {name: to_builtins(part) for name, part in parts.items()}
 
 
+def _changed(key: str, change: FieldChange) -> Json:
+    """A change for programs, without values that are long or may contain passwords."""
+    values = {"before": change.old, "after": change.new} if change.is_shown else {}
+    return {"object": key, "field": change.path} | values
+
+
 def verdict(forecast: Forecast) -> str:
     """The plan in one sentence."""
     what = _summary(forecast.steps)
@@ -236,6 +245,9 @@ def page_of(plan: Plan) -> Page:
     def lines() -> Iterator[Columns | str]:
         for key, forecast in plan.forecasts.items():
             yield f"{key}: {verdict(forecast)}"
+            if changes := plan.changes.get(key):
+                yield ""
+                yield from map(str, changes)
             if forecast.steps:
                 yield ""
                 yield _table(forecast.steps)
@@ -257,6 +269,9 @@ def markdown_of(plan: Plan) -> str:
     def lines() -> Iterator[str]:
         for key, forecast in plan.forecasts.items():
             yield f"**{key}**: {verdict(forecast)}\n"
+            if changes := plan.changes.get(key):
+                yield from (f"- {each}" for each in changes)
+                yield ""
             if forecast.steps:
                 yield "| At | Pod | Step |"
                 yield "|---|---|---|"
@@ -272,14 +287,18 @@ def markdown_of(plan: Plan) -> str:
 
 def html_of(plan: Plan) -> str:
     """The plan as one file for a browser."""
-    clusters = (report_page.section(key, _parts(key, forecast)) for key, forecast in plan.forecasts.items())
+    clusters = (
+        report_page.section(key, _parts(key, forecast, plan.changes.get(key, ())))
+        for key, forecast in plan.forecasts.items()
+    )
     return report_page.page("What the change would do", [*clusters, *map(report_page.paragraph, _notes(plan))])
 
 
-def _parts(key: str, forecast: Forecast) -> Iterator[str]:
+def _parts(key: str, forecast: Forecast, changes: Sequence[FieldChange]) -> Iterator[str]:
     """What the page says about one cluster."""
     yield report_page.verdict(verdict(forecast), is_good=goes(forecast))
     yield from map(report_page.warning, forecast.warnings)
+    yield report_page.listing("Changed fields", map(str, changes))
     yield report_page.timeline(timeline_of(forecast), f"Timeline of {key}")
     yield report_page.table("Steps", ("At", "Pod", "Step"), map(row, forecast.steps))
     floors = ((component_type(each.component).title, f"{each.before}", f"{each.lowest}") for each in forecast.floors)
@@ -302,6 +321,8 @@ def _lacks(forecast: Forecast) -> Sequence[Bar]:
 
 
 def _notes(plan: Plan) -> Iterator[str]:
+    others = ((key, changes) for key, changes in plan.changes.items() if key not in plan.forecasts)
+    yield from (f"{key}: {each}" for key, changes in others for each in changes)
     yield from (f"Policy {each}." for each in plan.breaches)
     yield from plan.basis.remarks
     yield from (f"Not rehearsed: {each}." for each in plan.left_out)

@@ -84,6 +84,12 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     return "\n".join(lines)
 
 
+def listing(title: str, items: Iterable[str]) -> str:
+    """A list below its title, or nothing without items."""
+    shown = [f"<li>{_text(each)}</li>" for each in items]
+    return "\n".join([f"<h3>{_text(title)}</h3>", "<ul>", *shown, "</ul>"]) if shown else ""
+
+
 def _row(cell: str, texts: Iterable[str]) -> str:
     return f"<tr>{''.join(f'<{cell}>{_text(each)}</{cell}>' for each in texts)}</tr>"
 

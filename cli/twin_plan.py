@@ -135,7 +135,7 @@ def _plan(recording: Recording, after: Sequence[Manifest], clock: Clock) -> plan
         twin = _twin(recording, after, clock)
         with twin.stage:
             rehearsed = rehearse_on(twin, [each.body for each in after])
-    return plan.Plan(rehearsed.forecasts, plan.left_out(after), _basis(twin))
+    return plan.Plan(rehearsed.forecasts, plan.left_out(after), _basis(twin), changes=rehearsed.changes)
 
 
 def _twin(recording: Recording, after: Sequence[Manifest], clock: Clock) -> Twin:

@@ -1,8 +1,8 @@
-"""The first field in which two trees differ, for messages and logs. Pure functions."""
+"""The fields in which two trees differ, for messages and logs. Pure functions."""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ _Same: TypeAlias = Callable[[Json, Json], bool]
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """The first field that differs: its path, and its value before and after (None: absent)."""
+    """A field that differs: its path, and its value before and after (None: absent)."""
 
     path: str
     old: Any
@@ -28,9 +28,28 @@ class FieldChange:
 
     def __str__(self) -> str:
         """`path: old → new`, with JSON values; without values if they are long, trees, or may contain passwords."""
-        if _ALWAYS_HIDDEN.search(self.path) or not (_is_shown(self.old) and _is_shown(self.new)):
+        if not self.is_shown:
             return f"{self.path} changed"
         return f"{self.path}: {json.dumps(self.old)} → {json.dumps(self.new)}"
+
+    @property
+    def is_shown(self) -> bool:
+        """False if the values are long, trees, or may contain passwords."""
+        return not _ALWAYS_HIDDEN.search(self.path) and _is_shown(self.old) and _is_shown(self.new)
+
+
+def all_differences(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:
+    """The leaves below `path` that differ; of a tree that only one side has, all its leaves."""
+    trees = [each for each in (old, new) if isinstance(each, dict)]
+    if trees and all(each is None or isinstance(each, dict) for each in (old, new)):
+        for key in dict.fromkeys(name for tree in trees for name in tree):
+            before, after = ((tree or {}).get(key) for tree in (old, new))
+            yield from all_differences(before, after, f"{path}.{key}".removeprefix("."))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from all_differences(before, after, f"{path}[{index}]")
+    elif old != new:
+        yield FieldChange(path, old, new)
 
 
 def first_difference(old: Json, new: Json, path: str, same: _Same) -> FieldChange | None:

@@ -20,6 +20,7 @@ from apis.defaulting import with_defaults
 from apis.ordinals import desired_replicas
 from kube.client import Client
 from kube.errors import AlreadyExists
+from kube.field_change import FieldChange, all_differences
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, DM_CLUSTERS, NAMESPACES, SECRETS, STORAGE_CLASSES, TIDB_CLUSTERS, Resource
 from member.context import Settings
@@ -51,10 +52,14 @@ _SETTLES = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """The forecasts of a change by cluster, e.g. `TidbCluster default/basic`, and the machines that it assumes."""
+    """The forecasts of a change by cluster, e.g. `TidbCluster default/basic`, and the machines that it assumes.
+
+    `changes` are the fields that change, by object; it lacks objects that are new.
+    """
 
     forecasts: Mapping[str, Forecast]
     nodes: int
+    changes: Mapping[str, Sequence[FieldChange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +93,12 @@ def rehearse(before: Sequence[Json], after: Sequence[Json], began: datetime) -> 
     InvalidField for a cluster that cannot be decoded, and ApiError for an object that the API server rejects.
     """
     with built(before, after, began) as scene:
-        return Rehearsed(change(scene, after), scene.nodes)
+        return _rehearsed(scene, after)
 
 
 def rehearse_on(twin: Twin, after: Sequence[Json]) -> Rehearsed:
     """Apply `after` to the twin of a running cluster. For the exceptions see `rehearse`."""
-    return Rehearsed(change(entered(twin, after), after), twin.nodes)
+    return _rehearsed(entered(twin, after), after)
 
 
 @contextmanager
@@ -137,10 +142,14 @@ def _come_to_rest(scene: Scene) -> None:
 
 def change(scene: Scene, after: Sequence[Json]) -> Mapping[str, Forecast]:
     """Apply objects, and watch the clusters until nothing more happens."""
+    return _rehearsed(scene, after).forecasts
+
+
+def _rehearsed(scene: Scene, after: Sequence[Json]) -> Rehearsed:
     films = scene.films(clusters_of(after))
-    put(scene, after)
+    changes = put(scene, after)
     scene.watch(films)
-    return {key: forecast(film.frames) for key, film in films.items()}
+    return Rehearsed({key: forecast(film.frames) for key, film in films.items()}, scene.nodes, changes)
 
 
 def clusters_of(objects: Iterable[Json]) -> list[Json]:
@@ -148,10 +157,10 @@ def clusters_of(objects: Iterable[Json]) -> list[Json]:
     return [each for each in objects if each["kind"] in CLUSTER_MODELS]
 
 
-def put(scene: Scene, objects: Iterable[Json]) -> None:
-    """Create or replace objects, as a user does."""
-    for each in objects:
-        _put(scene.stage.admin, each)
+def put(scene: Scene, objects: Iterable[Json]) -> Mapping[str, Sequence[FieldChange]]:
+    """Create or replace objects, as a user does. Returns the fields that change, by object."""
+    found = ((_key(each), _put(scene.stage.admin, each)) for each in objects)
+    return {key: changes for key, changes in found if changes}
 
 
 def _key(cluster: Json) -> str:
@@ -191,23 +200,30 @@ def _values(tree: Any, key: str) -> Iterator[str]:
             yield from _values(each, key)
 
 
-def _put(admin: Client, tree: Json) -> None:
+def _put(admin: Client, tree: Json) -> Sequence[FieldChange]:
     """Create an object, or replace the content that a user writes; other users' labels and annotations stay.
 
-    Kinds without an effect on clusters are left out.
+    Kinds without an effect on clusters are left out. Returns the fields of an existing object that change.
     """
     resource = APPLIED.get(tree["kind"])
     if resource is None:
-        return
+        return ()
     namespace, name = _namespace(tree), tree["metadata"]["name"]
     there = admin.find(resource, name, namespace)
     if there is None:
         admin.create(resource, tree, namespace)
-        return
+        return ()
     body, meta = there.decode(), tree["metadata"]
     theirs = {key: (body["metadata"].get(key) or {}) | (meta.get(key) or {}) for key in ("labels", "annotations")}
     content = {key: value for key, value in tree.items() if key not in ("metadata", "status")}
-    admin.replace(resource, name, namespace, body | content | {"metadata": body["metadata"] | theirs})
+    put = admin.replace(resource, name, namespace, body | content | {"metadata": body["metadata"] | theirs})
+    return list(all_differences(_written(body), _written(put.decode())))
+
+
+def _written(tree: Json) -> Json:
+    """What a user writes of an object."""
+    meta = {key: tree["metadata"].get(key) for key in ("labels", "annotations")}
+    return {key: value for key, value in tree.items() if key != "status"} | {"metadata": meta}
 
 
 def _nodes(clusters: Iterable[Json]) -> Iterator[NodeSpec]:

@@ -10,7 +10,7 @@ import pytest
 
 from cli import manifests
 from cli.manifests import Manifest
-from cli.plan import DOES_NOT, FAILED, GOES, Plan, PlanFailed, page_of, plan_of, run
+from cli.plan import DOES_NOT, FAILED, GOES, Plan, PlanFailed, html_of, page_of, plan_of, run
 from cli.tidb.output import rendered
 from kube.objects import Json
 from ports.clock import SystemClock
@@ -66,6 +66,20 @@ def test_a_change_that_the_operator_refuses_says_why() -> None:
     (document,) = plan.document["clusters"]
     assert (DOES_NOT, "refused", []) == (plan.code, document["end"], document["steps"])
     assert "cannot shrink to 1Mi" in document["verdict"]
+
+
+@pytest.mark.slow
+def test_changed_objects_are_named_without_what_users_keep_secret() -> None:
+    secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    there, then = cluster(), cluster()
+    then["metadata"]["annotations"] = {"team": "storage"}
+    changed = secret | {"stringData": {"password": "hunter2"}}
+    before, after = ([Manifest("file", each) for each in pair] for pair in ((there, secret), (then, changed)))
+    plan = plan_of(before, after, SystemClock())
+    shown = rendered(page_of(plan))
+    assert 'metadata.annotations.team: null → "storage"\n' in shown
+    assert "Secret default/s: data.password changed\n" in shown
+    assert "hunter2" not in f"{shown}{plan.document}{html_of(plan)}"
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from cli import drill, plan, report_page
 from cli.plan import Basis, Plan
 from cli.timeline import Bar, Timeline
+from kube.field_change import FieldChange
 from ports.foreign_text import printable
 from rehearsal.damage import Damage, Failover, Outage
 from rehearsal.drill import Drilled, Loss, Moment
@@ -24,7 +25,23 @@ SEEN = printable(HOSTILE)
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = frozenset(
     [
-        *("html", "head", "meta", "title", "style", "body", "main", "section", "h1", "h2", "h3", "p", "div"),
+        *(
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "main",
+            "section",
+            "h1",
+            "h2",
+            "h3",
+            "p",
+            "div",
+            "ul",
+            "li",
+        ),
         *("table", "thead", "tbody", "tr", "th", "td"),
         *(_SVG + name for name in ("svg", "style", "rect", "line", "text", "g", "title")),
     ]
@@ -71,7 +88,9 @@ def planned(text: str = "") -> Plan:
         [f"spec.tidb.config {text} has no effect"],
     )
     basis = Basis(f"one node {text}", {}, [f"Not in the twin: {text}."])
-    return Plan({f"TidbCluster default/basic{text}": forecast}, [f"TidbMonitor default/{text}"], basis)
+    key = f"TidbCluster default/basic{text}"
+    changes = {key: [FieldChange(f"spec.labels.{text}", None, text)], f"Secret x/{text}": [FieldChange("data.a", 1, 2)]}
+    return Plan({key: forecast}, [f"TidbMonitor default/{text}"], basis, changes=changes)
 
 
 def drilled(text: str = "") -> drill.Report:
@@ -146,6 +165,8 @@ def test_the_page_of_a_plan_shows_what_the_plan_finds() -> None:
         ["At", "Component"],
         ["30s", "TiDB has 0 of the 1 pods that it needs, for 45s"],
     ] == cells(page)
+    assert ['spec.labels.: null → ""'] == [each.text for each in element(page).iter("li")]
+    assert "<p>Secret x/: data.a changed</p>" in page
     assert "Not rehearsed: TidbMonitor default/." in page
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.field_change import FieldChange, first_patched
+from kube.field_change import FieldChange, all_differences, first_patched
 from kube.objects import Json
 
 
@@ -54,3 +54,23 @@ def test_the_first_field_of_a_patch_is_named_metadata_last(patch: Json, named: s
 
 def test_preconditions_alone_are_not_a_change() -> None:
     assert first_patched(LIVE, {"metadata": {"uid": "u", "resourceVersion": "7"}}) is None
+
+
+def test_all_leaves_that_differ_are_named() -> None:
+    old: Json = {
+        "spec": {"version": "v1", "pd": {"replicas": 3}, "zones": ["a", "b"], "hosts": ["x"], "gone": {"deep": True}},
+        "data": {"password": "a"},
+    }
+    new: Json = {
+        "spec": {"version": "v2", "pd": {"replicas": 3}, "zones": ["a", "c"], "hosts": [], "tikv": {"replicas": 0}},
+        "data": {"password": "b"},
+    }
+    assert [
+        'spec.version: "v1" → "v2"',
+        'spec.zones[1]: "b" → "c"',
+        "spec.hosts changed",
+        "spec.gone.deep: true → null",
+        "spec.tikv.replicas: null → 0",
+        "data.password changed",
+    ] == [*map(str, all_differences(old, new))]
+    assert [] == [*all_differences(new, new)]

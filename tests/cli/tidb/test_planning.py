@@ -39,6 +39,9 @@ def test_a_manifest_and_settings_make_one_change(terminal: Terminal, tmp_path: P
     document = terminal.document("plan", "basic", "-f", str(file), "--set", "spec.pd.replicas=2", code=GOES)
     (cluster,) = document["clusters"]
     assert {"basic-pd-1": "starts", "basic-tidb-1": "starts"} == {each["pod"]: each["act"] for each in cluster["steps"]}
+    # not the fields that the API server sets to their defaults
+    changes = [(each["field"], each["before"], each["after"]) for each in document["changes"]]
+    assert [("spec.pd.replicas", 1, 2), ("spec.tidb.replicas", 1, 2)] == sorted(changes)
     assert {"nodes": 3, "durations": {"default": "typical", "own": {}}} == document["assumed"]
 
 
@@ -56,8 +59,8 @@ def test_a_policy_that_the_plan_breaks_fails_the_command(terminal: Terminal) -> 
 def test_markdown_is_for_pull_requests(terminal: Terminal) -> None:
     lines = terminal.type("plan", "basic", "--set", "spec.tidb.replicas=2", "-o", "markdown").splitlines()
     assert "**TidbCluster default/basic**: 1 pod starts in about" in lines[0]
-    assert ["| At | Pod | Step |", "|---|---|---|"] == lines[2:4]
-    assert lines[4].startswith("| 0s | basic-tidb-1 | starts, Ready after ")
+    assert ["- spec.tidb.replicas: 1 → 2", "", "| At | Pod | Step |", "|---|---|---|"] == lines[2:6]
+    assert lines[6].startswith("| 0s | basic-tidb-1 | starts, Ready after ")
 
 
 @pytest.mark.parametrize("command", [("plan", "basic"), ("drill", "basic", "--fail=operator")])
