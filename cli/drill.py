@@ -17,7 +17,7 @@ from msgspec import to_builtins
 
 from apis.cluster_kinds import CLUSTER_MODELS
 from apis.components import component_type
-from cli import manifests, plan, report_page
+from cli import manifests, markdown, plan, report_page
 from cli.drill_flags import add_drill_flags, check_moment
 from cli.plan import Basis, PlanFailed
 from cli.policies import Policy
@@ -27,7 +27,6 @@ from cli.tidb.output import PLAN_FORMATS, Columns, Output, Page, output_for
 from cli.timeline import Bar, Timeline, bars_of, row, span
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
-from ports.foreign_text import printable
 from rehearsal.change import Scene, built
 from rehearsal.damage import Damage, Failover, Hurt, Outage, Spell
 from rehearsal.drill import Drilled, Loss, Moment, NoSuchThing, When, drill
@@ -268,15 +267,16 @@ def markdown_of(report: Report) -> str:
 
     def lines() -> Iterator[str]:
         if len(report.drilled) > 1:
-            yield from _rows(("Lost", "Step", "Damage"), _moments(report))
+            yield from markdown.table(("Lost", "Step", "Damage"), _moments(report))
         worst = report.worst
         for key, damage in worst.damages.items():
-            yield f"**{key}**, {report.loss} lost {_moment(worst.moment)}: {verdict(damage)}\n"
-            yield from _rows(("At", "Event"), events_of(damage))
-            yield from (f"{each}\n" for each in lines_of(damage))
-        yield from (f"{each}\n" for each in _notes(report))
+            where = f", {report.loss} lost {_moment(worst.moment)}"
+            yield from markdown.headed(key, f"{where}: {verdict(damage)}")
+            yield from markdown.table(("At", "Event"), events_of(damage))
+            yield from markdown.paragraphs(lines_of(damage))
+        yield from markdown.paragraphs(_notes(report))
 
-    return "".join(f"{printable(each, lines=True)}\n" for each in lines())
+    return markdown.document(lines())
 
 
 def html_of(report: Report) -> str:
@@ -309,14 +309,6 @@ def timeline_of(damage: Damage) -> Timeline:
 def _bar(outage: Outage) -> Bar:
     ends = None if outage.seconds is None else outage.begins + outage.seconds
     return Bar(component_type(outage.component).title, _lack(outage), "lacks", outage.begins, ends)
-
-
-def _rows(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    if rows:
-        yield f"| {' | '.join(titles)} |"
-        yield f"|{'---|' * len(titles)}"
-        yield from (f"| {' | '.join(row)} |" for row in rows)
-        yield ""
 
 
 def _moments(report: Report) -> Sequence[tuple[str, str, str]]:

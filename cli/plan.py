@@ -18,7 +18,7 @@ from msgspec import to_builtins
 
 from apis.cluster_kinds import CLUSTER_MODELS
 from apis.components import component_type
-from cli import certs, manifests, report_page
+from cli import certs, manifests, markdown, report_page
 from cli.failures import Failure
 from cli.manifests import Manifest
 from cli.policies import MAX_RESTARTS, MINIMA, Policy, add_policies
@@ -29,7 +29,6 @@ from kube.errors import ApiError
 from kube.field_change import FieldChange
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
-from ports.foreign_text import printable
 from rehearsal.change import APPLIED, ZONES, rehearse
 from rehearsal.forecast import Act, Floor, Forecast, Gap, Step
 from rehearsal.stage import CannotRehearse
@@ -268,21 +267,14 @@ def markdown_of(plan: Plan) -> str:
 
     def lines() -> Iterator[str]:
         for key, forecast in plan.forecasts.items():
-            yield f"**{key}**: {verdict(forecast)}\n"
-            if changes := plan.changes.get(key):
-                yield from (f"- {each}" for each in changes)
-                yield ""
-            if forecast.steps:
-                yield "| At | Pod | Step |"
-                yield "|---|---|---|"
-                yield from (f"| {' | '.join(cells)} |" for cells in map(row, forecast.steps))
-                yield ""
-            yield from (f"Warning: {each}\n" for each in forecast.warnings)
-            if forecast.floors:
-                yield f"{lowest(forecast.floors)}\n"
-        yield from (f"{each}\n" for each in _notes(plan))
+            yield from markdown.headed(key, f": {verdict(forecast)}")
+            yield from markdown.listing(map(str, plan.changes.get(key, ())))
+            yield from markdown.table(("At", "Pod", "Step"), map(row, forecast.steps))
+            yield from markdown.paragraphs(f"Warning: {each}" for each in forecast.warnings)
+            yield from markdown.paragraphs([lowest(forecast.floors)] if forecast.floors else [])
+        yield from markdown.paragraphs(_notes(plan))
 
-    return "".join(f"{printable(each, lines=True)}\n" for each in lines())
+    return markdown.document(lines())
 
 
 def html_of(plan: Plan) -> str:

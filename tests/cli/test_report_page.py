@@ -1,4 +1,4 @@
-"""`plan -o html` and `drill -o html`: one file with everything in it, in which foreign text stays text."""
+"""`-o html` and `-o markdown` of `plan` and `drill`: foreign text stays text, and nothing is loaded."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -219,3 +219,24 @@ def test_a_step_of_no_time_is_still_seen() -> None:
 
 def test_a_table_without_rows_is_left_out() -> None:
     assert "" == report_page.table("Steps", ("At", "Pod"), [])
+
+
+_REFERRING = (
+    "![x](https://evil.example) @everyone #1 `a|b` *c* _d_ ~~e~~ $f$ <img> &lt; www.evil.example \n\n# g \x1b[2J"
+)
+
+
+@pytest.mark.parametrize(
+    "text", [plan.markdown_of(planned(_REFERRING)), drill.markdown_of(drilled(_REFERRING))], ids=["plan", "drill"]
+)
+def test_markdown_shows_foreign_text_as_it_is(text: str) -> None:
+    assert text.replace("\n", "").isprintable()
+    assert "&#91;x&#93;(https&#58;//evil.example) @<!-- -->everyone #<!-- -->1 &#96;a&#124;b&#96; &#42;c&#42;" in text
+    assert "&#126;&#126;e&#126;&#126; &#36;f&#36; &lt;img&gt; &amp;lt; www&#46;evil.example" in text
+    foreign = text.replace("**", "").replace("<!-- -->", "")
+    assert set() == {*"*`[]~$<_"} & {*foreign}
+    lines = text.splitlines()
+    assert 1 == sum(each.startswith("**TidbCluster ") for each in lines)
+    tables = [each.count("|") for each in lines if each.startswith("| ")]
+    assert {3, 4} >= {*tables}
+    assert [] == [each for each in lines if each.startswith(("#", ">", "    "))]
