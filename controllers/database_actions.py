@@ -14,7 +14,6 @@ from kube.client import Client
 from kube.deletion import Destroyer
 from kube.events import EventRecorder
 from member.actions import (
-    Beside,
     ClosePumpNode,
     Delete,
     Destructive,
@@ -39,7 +38,6 @@ from member.actions import (
     TransferPrimary,
 )
 from member.evidence import require
-from ports.side_by_side import both
 
 
 class Doors(Protocol):
@@ -64,8 +62,6 @@ def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, P
         match action:
             case Delete(seen, _, propagation, grace):
                 return destroyer.delete(seen, propagation=propagation, grace_period_seconds=grace)
-            case Beside(side_by_side, read, inner):
-                return both(side_by_side, read, partial(_perform, destroyer, inner))[0]
             case RemoveMember(pd, member, _):
                 return pd.delete_member(member)
             case RemoveStore(pd, store, _, may_go):

@@ -19,7 +19,6 @@ from dataplane.tiproxy import TiProxyClient
 from kube.actions import Action
 from kube.deletion import LiveObject
 from member.evidence import Evidence
-from ports.side_by_side import SideBySide
 
 T = TypeVar("T")
 """The answer of a read."""
@@ -138,18 +137,6 @@ class EndLogTask(Action[None]):
 
     etcd: EtcdClient
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Beside(Action[T]):
-    """Perform an action on the database during a read; the result is the answer. Raises what either raises.
-
-    With a slow server, the two calls take the time of one.
-    """
-
-    side_by_side: SideBySide
-    read: Callable[[], T]
-    action: Action[object]
 
 
 # Servers of other components

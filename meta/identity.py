@@ -32,16 +32,25 @@ _JOINING = 180.0
 minutes.
 """
 
+_GONE_FOR = 30.0
+"""Seconds for which PD must have listed no store of a pod before the pod records it.
+
+Members of PD may contradict each other, and each record causes the next reconcile.
+"""
+
 _FOLLOWING = 10.0
 """Additional seconds within which a claim must be labelled after its pod."""
 
 _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
 
 
-def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: Now, kind: str = "") -> DesiredMetadata:
+def of_pod(
+    tc: Cluster, cluster_id: str, pod: Object, now: Now, without_store: Callable[[], float], *, kind: str = ""
+) -> DesiredMetadata:
     """The labels and annotations of a pod, from the status; `cluster_id` is empty while it is unknown.
 
-    `kind` is its component, for a pod whose component label was removed.
+    `without_store` returns the seconds for which PD has listed no store of the pod. `kind` is its component, for a pod
+    whose component label was removed.
     """
     kind = kind or pod.metadata.labels.get(labels.COMPONENT, "")
     ids = {labels.CLUSTER_ID: cluster_id}
@@ -57,8 +66,10 @@ def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: Now, kind: str = "") 
         return DesiredMetadata(_given(ids))
     if store or not labelled:
         return DesiredMetadata(_given(ids), without=(labels.TIKV_NO_ACTIVE_STORE_SINCE,))
-    since = pod.metadata.annotations.get(labels.TIKV_NO_ACTIVE_STORE_SINCE) or stamp(now())
-    return DesiredMetadata(_given(ids), {labels.TIKV_NO_ACTIVE_STORE_SINCE: since})
+    since = pod.metadata.annotations.get(labels.TIKV_NO_ACTIVE_STORE_SINCE)
+    if not since and without_store() < _GONE_FOR:
+        return DesiredMetadata(_given(ids))
+    return DesiredMetadata(_given(ids), {labels.TIKV_NO_ACTIVE_STORE_SINCE: since or stamp(now())})
 
 
 def joins_within(pod: Object, metadata: DesiredMetadata, now: Now) -> float:

@@ -19,6 +19,7 @@ from member.observed.claims import own_claims
 from member.observed.pods import is_own_pod, live_revisions
 from member.observed.referenced_cluster import without_pd
 from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
+from member.stores.reports import without_store
 from meta import identity
 from meta.apart import each_apart
 from meta.metadata import DesiredMetadata, apply_metadata
@@ -81,18 +82,25 @@ async def _remind(ctx: ClusterContext, pod: Object) -> None:
 
 
 def _joins_within(ctx: ClusterContext, pod: Object, cluster_id: str) -> float:
+    return identity.joins_within(pod, _identity(ctx, pod, cluster_id), ctx.deps.clock.wall)
+
+
+def _identity(ctx: ClusterContext, pod: Object, cluster_id: str, kind: str = "") -> DesiredMetadata:
     now = ctx.deps.clock.wall
-    return identity.joins_within(pod, identity.of_pod(ctx.tc, cluster_id, pod, now), now)
+
+    def missing_for() -> float:
+        return without_store(ctx, pod) if isinstance(ctx, ReconcileContext) else 0.0
+
+    return identity.of_pod(ctx.tc, cluster_id, pod, now, missing_for, kind=kind)
 
 
 async def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
     """The labelled pod, or None if it is gone."""
-    now = ctx.deps.clock.wall
 
     async def label(there: Object) -> Object:
         template = of_template(sets, there, partial(live_revisions, ctx))
         kind = template.labels.get(labels.COMPONENT, "")
-        own = identity.of_pod(ctx.tc, cluster_id, there, now, kind)
+        own = _identity(ctx, there, cluster_id, kind)
         return await apply_metadata(PODS, there, own.beside(template))
 
     return await retry_on_conflict(ctx, PODS, pod, label)

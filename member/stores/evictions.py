@@ -4,9 +4,19 @@ A request may arrive long after it was sent, when the sender no longer leads. So
 or has seen the marks of an eviction, keeps checking that store. Evictions that users request with pd-ctl are theirs.
 """
 
+from collections.abc import Collection
+
+from dataplane.errors import Conflict
 from dataplane.pd import PDClient
 from member.actions import EndEviction, EvictLeaders
 from member.context import ReconcileContext
+
+_BEGUN = "eviction begun"
+_AGAIN = 10.0
+"""Seconds until PD is asked again for an eviction that it has agreed to but does not list.
+
+One of its members may contradict the others.
+"""
 
 
 async def begin(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
@@ -14,13 +24,29 @@ async def begin(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
     # PD may agree again and again without an effect
     is_repeated = store in ctx.memory.evicted_stores
     remember(ctx, store)
-    await EvictLeaders(pd, store, confirm=is_repeated)
+    stopwatches, key, clock = ctx.memory.stopwatches, str(store), ctx.deps.clock
+    stopwatches.forget(_BEGUN, key)
+    try:
+        await EvictLeaders(pd, store, confirm=is_repeated)
+    except Conflict:
+        stopwatches.look(_BEGUN, key, clock)
+        raise
+    stopwatches.look(_BEGUN, key, clock)
 
 
-async def end(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
-    """Let leaders return to a store. Raises DataPlaneError."""
+def has_begun(ctx: ReconcileContext, store: int, listed: Collection[int]) -> bool:
+    """True if PD lists the eviction of a store among those `listed`, or has agreed to it lately."""
+    stopwatches, key = ctx.memory.stopwatches, str(store)
+    if store in listed:
+        return True
+    return key in stopwatches.known(_BEGUN) and stopwatches.look(_BEGUN, key, ctx.deps.clock).seconds < _AGAIN
+
+
+async def end(ctx: ReconcileContext, pd: PDClient, store: int, *, confirm: bool = True) -> None:
+    """Let leaders return to a store; `confirm` as in `EndEviction`. Raises DataPlaneError."""
     remember(ctx, store)
-    await EndEviction(pd, store)
+    ctx.memory.stopwatches.forget(_BEGUN, str(store))
+    await EndEviction(pd, store, confirm=confirm)
 
 
 def remember(ctx: ReconcileContext, store: int) -> None:

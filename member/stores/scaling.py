@@ -11,7 +11,7 @@ from apis.times import stamp
 from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
 from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDReads, Store
 from member import api_clients
-from member.actions import Beside, EndEviction, KeepStore, RemoveStore
+from member.actions import KeepStore, RemoveStore
 from member.context import ReconcileContext
 from member.evidence import Evidence, no_store, not_serving, pods_live, spec_or_wait, store_gone
 from member.lifecycle.pod_removal import PodRemoval
@@ -39,6 +39,13 @@ Time during which PD did not answer does not count.
 
 _ASK_AGAIN = 30.0
 """Seconds until the next check of something that PD does not allow: users change its rules with pd-ctl and SQL."""
+
+_IN_DOUBT = "scale-in in doubt"
+_DOUBT = 30.0
+"""Seconds for which PD's answers must forbid a removal before its preparations are reverted.
+
+If its members contradict each other, each answer would revert what the one before began.
+"""
 
 _FIRST_LOOK = 2.0
 """Seconds until the first check: a store with few regions has moved them by then, however long other stores took."""
@@ -141,7 +148,7 @@ async def _drain_store(
 ) -> Waiting | Refused:
     ctx, name, answers = removal.ctx, removal.name, api_clients.pd_answers(removal.ctx)
     leaders = _leaders(ctx, kind, name, store)
-    is_evicted = leaders != 0 and store.id in answers.evicting_stores()
+    is_evicted = leaders != 0 and evictions.has_begun(ctx, store.id, answers.evicting_stores())
     leaders_gone = leaders == 0 or _waited(removal, is_evicted) >= _EVICTION
     wanted, needs = component_of(ctx.tc, kind.name).workload.replicas, kind.needs(answers)
     placement = kind.placement(answers) if needs.stores else None
@@ -163,12 +170,13 @@ async def _drain_store(
                 await removal.note(store.id)
             return Waiting("ScalingIn", what, _soon(ctx, kind))
         case Keep(why):
-            await _take_back(kind, removal, store.id)
+            await _take_back_in_time(kind, removal, store.id)
             return Waiting("ScalingIn", why, _soon(ctx, kind))
         case Refuse(why):
-            await _take_back(kind, removal, store.id)
+            await _take_back_in_time(kind, removal, store.id)
             return Refused("FailedScaleIn", why, _ASK_AGAIN)
         case Evict():
+            _forget_doubt(removal)
             if not is_evicted and isinstance(unconfirmed := spec_or_wait(ctx, _soon(ctx, kind)), Waiting):
                 return unconfirmed
             await removal.note(store.id)
@@ -178,6 +186,7 @@ async def _drain_store(
             what = f"evicting leaders from pod {name} (store {store.id}): {left} left"
             return Waiting("ScalingIn", what, _soon(ctx, kind) if is_evicted else poll_interval(0.0))
         case TakeOffline():
+            _forget_doubt(removal)
             return _others_restarting(kind, removal, stores, store) or await _take_offline(kind, removal, store, step)
 
 
@@ -227,17 +236,11 @@ async def _without_store(kind: StoreKind, removal: PodRemoval) -> Evidence | Wai
     ctx, known = removal.ctx, removal.store_id
     if known is None:
         return await _unregistered(kind, removal)
-    if not kind.leaders or known not in api_clients.pd_answers(ctx).evicting_stores():
-        return _gone(kind, removal)
-    if not _is_tombstone(ctx, known):
-        gone = _gone(kind, removal)
-        if isinstance(gone, Evidence):
-            await evictions.end(ctx, api_clients.pd(ctx), known)
-        return gone
-    # a Tombstone leads no regions, so ending the eviction need not wait for the evidence
-    evictions.remember(ctx, known)
-    ending = EndEviction(api_clients.pd(ctx), known, confirm=False)
-    return await Beside(ctx.deps.dataplane.side_by_side, partial(_gone, kind, removal), ending)
+    gone = _gone(kind, removal)
+    # one answer may be wrong: without the evidence, the eviction would end and begin again with each
+    if isinstance(gone, Evidence) and kind.leaders and known in api_clients.pd_answers(ctx).evicting_stores():
+        await evictions.end(ctx, api_clients.pd(ctx), known, confirm=not _is_tombstone(ctx, known))
+    return gone
 
 
 def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
@@ -297,6 +300,18 @@ async def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | 
                 return Waiting("ScalingIn", what, _ASK_AGAIN)
         await _take_back(kind, removal, store.id)
     return None
+
+
+async def _take_back_in_time(kind: StoreKind, removal: PodRemoval, store_id: int) -> None:
+    """Revert the preparations for a removal that must wait, once all answers since `_DOUBT` seconds have said so."""
+    ctx = removal.ctx
+    if ctx.memory.stopwatches.look(_IN_DOUBT, removal.name, ctx.deps.clock).seconds >= _DOUBT:
+        await _take_back(kind, removal, store_id)
+
+
+def _forget_doubt(removal: PodRemoval) -> None:
+    """Record that an answer of PD lets a store leave."""
+    removal.ctx.memory.stopwatches.forget(_IN_DOUBT, removal.name)
 
 
 async def _take_back(kind: StoreKind, removal: PodRemoval, store_id: int) -> None:

@@ -116,7 +116,7 @@ def _record_eviction(ctx: ReconcileContext, pod: Object, command: Command, store
 
 async def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
     name = pod.metadata.name
-    if store.id not in pd.evicting_stores():
+    if not evictions.has_begun(ctx, store.id, pd.evicting_stores()):
         await evictions.begin(ctx, pd, store.id)
     if command.value == NONE:
         return Done(f"leaders are kept away from pod {name} (store {store.id})", EVICTING)

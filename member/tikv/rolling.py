@@ -74,7 +74,7 @@ async def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting
         await Emit(ctx.owner, WARNING, "EvictLeaderTimeout", what)
         return None
     pd = api_clients.pd(ctx)
-    if begun is None or int(store.id) not in pd.evicting_stores():
+    if begun is None or not evictions.has_begun(ctx, int(store.id), pd.evicting_stores()):
         begun = clock.wall().replace(microsecond=0)
         await _annotate(pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
         await evictions.begin(ctx, pd, int(store.id))

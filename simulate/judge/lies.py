@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from kube.resources import EVENTS
-from simulate.engine.calls import Call
+from simulate.engine.calls import Call, Port
 from simulate.engine.engine import Engine
 from simulate.engine.plan import Lying
 
@@ -26,6 +26,8 @@ _AT_FIRST = 90.0
 """Seconds from the beginning of a lie, or of a change under it, in which the operator may react to it."""
 _MOST, _MOST_ALIKE = 150, 40
 """The writes of a minute, and those with the same method and target, that no change exceeds."""
+_MOST_ALIKE_TO_SERVERS = 12
+"""The same for requests to the data plane."""
 _MOST_ALIKE_LATER = 20
 """The same once the operator has seen that answers change back and forth."""
 
@@ -62,6 +64,10 @@ class LieJudge:
             self._report(f"more than {_MOST} writes in a minute")
         is_later = self._lying.begins + _AT_FIRST + _WINDOW <= now < self._lying.ends
         most = _MOST_ALIKE_LATER if is_later else _MOST_ALIKE
+        self._count_alike([each for each in calls if each.port is Port.KUBERNETES], most)
+        self._count_alike([each for each in calls if each.port is Port.DATA_PLANE], _MOST_ALIKE_TO_SERVERS)
+
+    def _count_alike(self, calls: list[Call], most: int) -> None:
         for what, count in Counter(map(str, calls)).items():
             if count > most:
                 self._report(f"{what} more than {most} times in a minute")

@@ -39,8 +39,8 @@ def ago(seconds: float) -> str:
     return stamp(NOW - timedelta(seconds=seconds))
 
 
-def marks(there: Object, *, cluster_id: str = "7", **status: Any) -> DesiredMetadata:
-    return identity.of_pod(cluster(status=status), cluster_id, there, lambda: NOW)
+def marks(there: Object, *, cluster_id: str = "7", without_store: float = 30.0, **status: Any) -> DesiredMetadata:
+    return identity.of_pod(cluster(status=status), cluster_id, there, lambda: NOW, lambda: without_store)
 
 
 def tikv(*stores: dict[str, Any], synced: bool = True) -> dict[str, Any]:
@@ -113,6 +113,13 @@ def test_records_once_since_when_a_pod_has_no_store() -> None:
     assert {TIKV_NO_ACTIVE_STORE_SINCE: "earlier"} == marks(noted, tikv=tikv()).annotations
 
 
+@pytest.mark.rule("lifecycle-8.5")
+def test_one_answer_without_a_store_does_not_record_that_a_pod_has_none() -> None:
+    labelled = pod("demo-tikv-0", "tikv", labels={STORE_ID: "4"})
+    assert {} == marks(labelled, tikv=tikv(), without_store=29.9).annotations
+    assert {TIKV_NO_ACTIVE_STORE_SINCE} == marks(labelled, tikv=tikv(), without_store=30.0).annotations.keys()
+
+
 @pytest.mark.parametrize(
     ("there", "status", "seconds"),
     [
@@ -158,7 +165,7 @@ def test_claims_get_exactly_what_v1_6_gave_them(recording: str) -> None:
         base_labels = {key: value for key, value in meta["labels"].items() if key.startswith("app.kubernetes.io/")}
         body = {"metadata": {"name": meta["labels"][POD_NAME], "labels": base_labels}}
         bare = Object(msgspec.json.encode(body))
-        body["metadata"]["labels"] |= identity.of_pod(tc, tc.status.cluster_id, bare, lambda: NOW).labels
+        body["metadata"]["labels"] |= identity.of_pod(tc, tc.status.cluster_id, bare, lambda: NOW, lambda: 0.0).labels
         found = identity.of_claim(tc, Object(msgspec.json.encode(body)))
         assert meta["labels"] == found.labels
         assert found.annotations.items() <= meta["annotations"].items()

@@ -661,3 +661,22 @@ def test_a_store_that_pd_agrees_to_keep_and_shows_as_leaving_stays_marked(wide_t
     world.run_until_ready()
     assert UP == stores_of(world)["basic-tikv-4"].state_name
     assert {} == claim_marks(world)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lie", ["store-is-tombstone", "store-is-missing", "store-is-down"])
+@pytest.mark.rule("F16")
+def test_an_eviction_that_has_begun_does_not_end_because_one_answer_differs(wide_tikv: OperatorWorld, lie: str) -> None:
+    world, about = wide_tikv, "basic-tikv-0" if lie == "store-is-down" else "basic-tikv-4"
+    world.change(pd={"replicas": 3})
+    world.run_until_ready()
+    world.forget()
+    world.world.faults.regions_frozen("default/basic")
+    heal = world.world.faults.pd_lies("default/basic", lie, "follower", about)
+    world.change(tikv={"replicas": 4})
+    world.run(120.0)
+    assert ["POST schedulers"] == [each for each in dataplane_writes(world) if "schedulers" in each]
+    heal()
+    world.world.faults.heal()
+    world.run_until_ready(within=400.0)
+    assert frozenset() == pd_of(world).evicting_stores()
