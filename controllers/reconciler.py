@@ -48,6 +48,12 @@ log = structlog.get_logger(__name__)
 CLEANUP_FAILED = "CleanUpFailed"
 """The reason of Progressing of a deleted object that stays because its cleanup failed."""
 
+_ALTERNATING = 1.0
+"""Seconds between the write of a status that alternates and the next reconcile.
+
+Each write otherwise causes one at once, to which servers that contradict each other give the other answer.
+"""
+
 _OBJECTS = "objects"
 """The name in `outcomes` that reports objects which other clients keep changing, whichever stage writes them."""
 
@@ -246,16 +252,21 @@ class Reconciler(Generic[M, C, D, R]):
         return self._write_status(owner, memory, stored, status)
 
     def _write_status(self, owner: Object, memory: KeyMemory[R], old: Json, new: Json) -> float:
-        """Write the status if it differs; return the seconds until the write is allowed, 0 if there is no wait."""
+        """Write the status if it differs; return the seconds until the next reconcile, 0 if there is no wait.
+
+        The write, or after it a reaction to it, may have to wait.
+        """
         if old != new and (pause := memory.status_pacing.pause(old, new)):
             return pause
         written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
         if written is not None:
             self._emit_wait(written, old, new)
             self._kind.log_news(old, new)
-            memory.own_write.remember(written, is_news=tells_reconciles(old, new, self._kind.status_fields))
+            is_news = tells_reconciles(old, new, self._kind.status_fields)
+            alternates = memory.status_pacing.wrote(old, new)
+            memory.own_write.remember(written, is_news=is_news and not alternates)
             memory.status_writes.wrote()
-            memory.status_pacing.wrote(old, new)
+            return _ALTERNATING if is_news and alternates else 0.0
         return 0.0
 
     def _emit_wait(self, written: Object, old: Json, new: Json) -> None:

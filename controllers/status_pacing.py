@@ -33,6 +33,9 @@ AT_ONCE = 6
 EVERY, AT_FIRST = 20.0, 30.0
 """Seconds between two writes of a fluctuating status, and after a first return before the next: three in a minute."""
 
+_ALTERNATES = 2
+"""The number of returns within APART from which the next reconcile waits."""
+
 DETAILS = Pace(10.0, 10.0, at_once=30)
 """The pace of writes of nothing but details. Thirty are saved up, so that changes after a quiet time show at once."""
 
@@ -74,7 +77,8 @@ class StatusPacing:
     def pause(self, stored: Json, status: Json) -> float:
         """The seconds until `status` may replace the `stored` one; 0 if it may now."""
         fields, now = self._fields, self._clock.now()
-        self._forget(now)
+        while self._returns and self._returns[0] <= now - LATELY:
+            self._returns.popleft()
         details = self._details.pause(now) if _only_details(stored, status, fields) else 0.0
         if not self._returns or _records(stored, fields) != _records(status, fields):
             return details
@@ -85,8 +89,8 @@ class StatusPacing:
             return details
         return max(self._written + (EVERY if fluctuates else AT_FIRST) - now, details, 0.0)
 
-    def wrote(self, stored: Json, status: Json) -> None:
-        """Note that `status` has replaced the `stored` one."""
+    def wrote(self, stored: Json, status: Json) -> bool:
+        """Note that `status` has replaced the `stored` one. True if the next reconcile should wait."""
         now, shape = self._clock.now(), _shape(status)
         if _only_details(stored, status, self._fields):
             self._details.take(now)
@@ -96,10 +100,7 @@ class StatusPacing:
         if is_return and (not self._returns or now - self._returns[-1] >= APART or self._at_once > AT_ONCE):
             self._returns.append(now)
         self._seen.note(shape, None, now)
-
-    def _forget(self, now: float) -> None:
-        while self._returns and self._returns[0] <= now - LATELY:
-            self._returns.popleft()
+        return is_return and self._at_once >= _ALTERNATES
 
 
 def _records(status: Json, fields: StatusFields) -> dict[tuple[str, str], object]:
@@ -158,6 +159,5 @@ def _without_details(status: Json, fields: StatusFields) -> Json:
 
 def _without_messages(conditions: object) -> Json:
     """By type of condition: True, or the reason if it is not True. Skips entries that other writers have malformed."""
-    entries = conditions if isinstance(conditions, list) else ()
-    known = [each for each in entries if isinstance(each, dict)]
+    known = [each for each in (conditions if isinstance(conditions, list) else ()) if isinstance(each, dict)]
     return {str(each.get("type")): each.get("status") == "True" or each.get("reason") for each in known}

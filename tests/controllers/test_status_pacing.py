@@ -218,3 +218,12 @@ def test_important_changes_are_written_at_once(news: Json) -> None:
     pacing.wrote(UP, UP | {"pd": {"statefulSet": {}}})
     assert 0 == pacing.pause(UP, UP | news)
     assert 0 == pacing.pause(UP | news, UP)
+
+
+def test_a_status_that_alternates_lets_the_next_reconcile_wait() -> None:
+    pacing, waits, stored = StatusPacing(FakeClock(), STATUS_FIELDS), list[bool](), dict[str, object]()
+    for status in (UP, DOWN, UP, DOWN, UP):
+        waits.append(pacing.wrote(stored, status))
+        stored = status
+    assert [False, False, False, True, True] == waits
+    assert not pacing.wrote(stored, UP | {"tikv": {"phase": "Upgrade"}})

@@ -5,6 +5,7 @@ import pytest
 import controllers.status_pacing
 import kube.contests
 import member.evidence
+import member.stores.evictions
 from simulate.engine.plan import InvalidPlan
 from simulate.families.generate import generated
 from simulate.families.lies import FAMILY
@@ -28,6 +29,7 @@ def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
 
 _TOMBSTONE = "lie/store-is-tombstone.follower.tikv-in"
 _FLAPPING = "lie/store-is-tombstone.turns.rest"
+_NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
 
 
 @pytest.mark.slow
@@ -38,6 +40,9 @@ _FLAPPING = "lie/store-is-tombstone.turns.rest"
         _FLAPPING,
         "lie/another-cluster.all.pd-in",
         "lie/no-leaders-are-evicted.all.tikv-roll",
+        _NOT_LISTED,
+        "lie/store-of-another-cluster.follower.tikv-roll",
+        "lie/store-is-offline.follower.tikv-roll",
     ],
 )
 def test_a_lie_costs_no_more_than_it_may(name: str) -> None:
@@ -61,6 +66,13 @@ def test_judge_notices_that_one_lying_follower_is_believed(monkeypatch: pytest.M
 def test_judge_notices_writes_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     def endless() -> None:
         monkeypatch.setattr(kube.contests, "BACK_AND_FORTH", 10**6)
-        monkeypatch.setattr(controllers.status_pacing, "AT_ONCE", 10**6)
+        monkeypatch.setattr(controllers.status_pacing.StatusPacing, "pause", lambda *_: 0.0)
 
     assert "lies" in rules(generated(_FLAPPING), endless)
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_judge_notices_an_eviction_that_begins_with_each_contradictory_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member.stores.evictions, "_AGAIN", 0.0)
+    assert "lies" in rules(generated(_NOT_LISTED), lambda: None)
