@@ -1,5 +1,6 @@
 """The connection of a command: API server, user and namespace."""
 
+from argparse import Namespace
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Protocol
@@ -35,6 +36,12 @@ class Server(Protocol):
     @property
     def contexts(self) -> list[str]:
         """The names of the configured contexts. Raises Failure."""
+
+
+def connection_flags(given: Namespace) -> list[str]:
+    """The flags with which another program finds the same API server."""
+    flags = {"--kubeconfig": given.kubeconfig, "--context": given.context}
+    return [f"{flag}={value}" for flag, value in flags.items() if value]
 
 
 class Kubeconfig:

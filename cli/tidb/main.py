@@ -40,10 +40,13 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequence[str]]:
-    """The command, its arguments, and the flags that it forwards. Raises SystemExit."""
+    """The command, its arguments, and the words that it forwards. Raises SystemExit."""
     parser = make_parser(arguments)
     given, handed_on = parser.parse_known_args(arguments)
     command: Command = given.command
+    if command.takes_rest and "--" in arguments:
+        at = arguments.index("--")
+        return command, parser.parse_args(arguments[:at]), arguments[at + 1 :]
     if handed_on and not command.hands_on:
         parser.error(f"unrecognized arguments: {' '.join(handed_on)}")
     return command, given, handed_on
@@ -76,6 +79,7 @@ COMMANDS: Mapping[str, Listed] = {
     "restart": Listed("restart a component pod by pod, or one pod", "cli.tidb.restart:RESTART"),
     "drain": Listed("move the pods of clusters off a node, one at a time", "cli.tidb.drain.command:DRAIN"),
     "logs": Listed("print what pods of a cluster print, several at once", "cli.tidb.logs:LOGS"),
+    "sql": Listed("run an SQL client in front of a cluster", "cli.tidb.sql.command:SQL"),
     "report": Listed("collect what support needs into a file, without secrets", "cli.tidb.bundle:REPORT"),
     "pause": Listed("keep the operator from changing clusters", "cli.tidb.pausing:PAUSE"),
     "resume": Listed("let the operator change clusters again", "cli.tidb.pausing:RESUME"),

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from cli.failures import Failure
 from cli.tidb.command import Command
-from cli.tidb.connection import Kubeconfig
+from cli.tidb.connection import Kubeconfig, connection_flags
 from cli.tidb.output import Output, Page
 from cli.tidb.session import Session
 from controller_manager.shutdown import stopping_on_signals
@@ -21,16 +21,13 @@ from ports.stopping import Stop
 _SERVER = "cli.tidb.ui.server"
 """The module with the server, whose requirements are an extra, and which the single file of the plugin leaves out."""
 
-_CONNECTION = ("kubeconfig", "context")
-"""The flags that name the API server."""
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=0, help="the port on 127.0.0.1 (default: any free one)")
 
 
 def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
-    server, flags = _server(), [f"--{name}={getattr(given, name)}" for name in _CONNECTION if getattr(given, name)]
+    server, flags = _server(), connection_flags(given)
     with stopping_on_signals(stop := Stop()), server.serving(session, given.port, server.Rehearsals(flags)) as address:
         # a terminal narrower than the address must not break it
         lines: Page = [
