@@ -1,5 +1,6 @@
 """The present status of stores according to PD, whether they serve, and their outages (lifecycle.md 5.3, 5.4, 6.5)."""
 
+from collections import Counter
 from datetime import datetime
 
 from apis import predicates
@@ -144,7 +145,8 @@ def stores_up(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
     if predicates.all_members_ready(ctx.tc, kind.name):
         return Done(f"{len(stores)} of {len(stores)} stores are Up")
     ill = [f"{store.pod_name} is {store.state}" for store in stores.values() if not store.is_up]
-    known = {store.pod_name for store in stores.values()}
+    known = Counter(store.pod_name for store in stores.values())
+    ill += [f"PD lists {count} stores for {pod}" for pod, count in known.items() if count > 1]
     ill += [f"{named(ctx, kind.name, pod)} has no store" for pod in wanted_pods(ctx, kind.name) if pod not in known]
     up = f"{sum(store.is_up for store in stores.values())} stores are Up"
     return Waiting("StoresNotUp", f"{up}; {', '.join(ill)}" if ill else up, next_poll(ctx, kind.name))

@@ -5,9 +5,11 @@ database, may cost that database; it never makes the operator raise an exception
 cluster.
 """
 
+import re
 from collections import Counter, deque
 from collections.abc import Callable
 
+from controllers.conditions import PROGRESSING
 from kube.resources import EVENTS
 from simulate.engine.calls import Call, Port
 from simulate.engine.engine import Engine
@@ -28,6 +30,7 @@ _MOST, _MOST_ALIKE = 150, 40
 """The writes of a minute, and those with the same method and target, that no change exceeds."""
 _MOST_ALIKE_TO_SERVERS = 12
 """The same for requests to the data plane."""
+_NAMES_A_SERVER = re.compile(r"\bPD\b|\bcontradict|\b[a-z]+(-[a-z]+)+-\d+\b")
 _MOST_ALIKE_LATER = 20
 """The same once the operator has seen that answers change back and forth."""
 
@@ -57,6 +60,14 @@ class LieJudge:
             while recent and recent[0][0] < now - _WINDOW:
                 recent.popleft()
             self._count([each for _, each in recent], now)
+            self._require_a_cause(now)
+
+    def _require_a_cause(self, now: float) -> None:
+        """Report a condition about a wait that has lasted, but whose message leads the user to no server."""
+        told = self._engine.condition(PROGRESSING)
+        waits = self._lying.begins + _AT_FIRST <= now < self._lying.ends and told.get("status") == "True"
+        if waits and not _NAMES_A_SERVER.search(told["message"]):
+            self._report(f"the condition names neither PD nor a pod: {told['reason']}: {told['message']}")
 
     def _count(self, calls: list[Call], now: float) -> None:
         calls = [each for each in calls if each.target.resource != str(EVENTS)]

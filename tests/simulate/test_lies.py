@@ -41,6 +41,7 @@ _NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
         "lie/another-cluster.all.pd-in",
         "lie/no-leaders-are-evicted.all.tikv-roll",
         _NOT_LISTED,
+        "lie/store-is-there-twice.all.rest",
         "lie/store-of-another-cluster.follower.tikv-roll",
         "lie/store-is-offline.follower.tikv-roll",
     ],
