@@ -1,11 +1,14 @@
 """The family *lie*: its plans, a sample of them, and defects under which a lie costs data or writes without end."""
 
+from collections.abc import Iterable
+
 import pytest
 
 import controllers.status_pacing
 import kube.contests
 import member.evidence
 import member.stores.evictions
+import member.stores.status
 from simulate.engine.plan import InvalidPlan
 from simulate.families.generate import generated
 from simulate.families.lies import FAMILY
@@ -29,6 +32,7 @@ def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
 
 _TOMBSTONE = "lie/store-is-tombstone.follower.tikv-in"
 _FLAPPING = "lie/store-is-tombstone.turns.rest"
+_TWICE = "lie/store-is-there-twice.all.rest"
 _NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
 
 
@@ -41,7 +45,7 @@ _NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
         "lie/another-cluster.all.pd-in",
         "lie/no-leaders-are-evicted.all.tikv-roll",
         _NOT_LISTED,
-        "lie/store-is-there-twice.all.rest",
+        _TWICE,
         "lie/store-of-another-cluster.follower.tikv-roll",
         "lie/store-is-offline.follower.tikv-roll",
     ],
@@ -77,3 +81,13 @@ def test_judge_notices_writes_without_end(monkeypatch: pytest.MonkeyPatch) -> No
 def test_judge_notices_an_eviction_that_begins_with_each_contradictory_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member.stores.evictions, "_AGAIN", 0.0)
     assert "lies" in rules(generated(_NOT_LISTED), lambda: None)
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_judge_notices_a_wait_that_names_no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(pods: Iterable[str]) -> dict[str, int]:
+        return dict.fromkeys(pods, 1)
+
+    monkeypatch.setattr(member.stores.status, "Counter", careless)
+    assert "lies" in rules(generated(_TWICE), lambda: None)
