@@ -121,7 +121,7 @@ def _missing(going: Departure, captures: Sequence[Capture], status: CaptureStatu
         return f"waiting for another capture that takes over from pod {going.name}" if going.others_stay else ""
     if not any(each.id == status.id for each in captures):
         return f"waiting until the capture of pod {going.name} is known to the others"
-    return "" if owner else "waiting until the captures have an owner"
+    return "" if owner else f"waiting until a capture, as pod {going.name} lists them, is the owner"
 
 
 def _ill(ctx: ReconcileContext, owner: Capture) -> str:

@@ -46,6 +46,7 @@ _NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
         "lie/no-leaders-are-evicted.all.tikv-roll",
         _NOT_LISTED,
         _TWICE,
+        "lie/owns-nothing.all.ticdc-in",
         "lie/store-of-another-cluster.follower.tikv-roll",
         "lie/store-is-offline.follower.tikv-roll",
     ],
