@@ -13,7 +13,8 @@ import yaml
 from cli import manifests
 from cli.tidb.main import main
 from kube.objects import Json
-from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, TIDB_CLUSTERS
+from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PODS, ROLE_BINDINGS, TIDB_CLUSTERS
+from tests.cli.tidb.sql_programs import Programs
 from tests.e2e import operators, plugins
 from tests.e2e.guides import KUBECTL
 from tests.e2e.in_force import await_right
@@ -129,6 +130,29 @@ def test_kubectl_finds_the_plugin_and_has_it_complete(admin: Plugin, namespace: 
     assert "the following arguments are required: CLUSTER" in complaints
     asked = shell(environ, f"kubectl __complete tidb status -n {namespace} ba")[1]
     assert "basic\n:4\n" == asked
+
+
+def test_what_kubectl_says_about_a_port_is_passed_on(
+    place: Place, admin: Plugin, namespace: str, tmp_path: Path
+) -> None:
+    """Neither world has containers to which a port could lead."""
+    if not KUBECTL.exists():
+        pytest.skip("kubectl was not built: make controlplane")
+    programs = Programs(plugins.install(tmp_path / "bin"))
+    programs.install("mysql")
+    parts = {"name": "tidb-cluster", "managed-by": "tidb-operator", "instance": "basic", "component": "tidb"}
+    labels = {f"app.kubernetes.io/{name}": value for name, value in parts.items()}
+    pod = {"metadata": {"name": "basic-tidb-0", "labels": labels}}
+    # no scheduler takes it, so no kubelet changes its status
+    spec = {"schedulerName": "none", "containers": [{"name": "tidb", "image": "pingcap/tidb:v8.5.2"}]}
+    place.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", **pod, "spec": spec}, namespace)
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    place.client.patch(PODS, "basic-tidb-0", namespace, {"status": ready}, subresource="status")
+    environ = plugins.with_path(admin.environ, programs.place, KUBECTL.parent)
+    code, _, complaints = shell(environ, f"kubectl tidb sql basic -n {namespace} --no-password")
+    assert (1, 1) == (code, len(complaints.splitlines()))
+    assert complaints.startswith("kubectl tidb: kubectl cannot forward a port: ")
+    assert any(each in complaints for each in ("is not implemented", "does not have a host assigned"))
 
 
 # rights, which only the real control plane checks
