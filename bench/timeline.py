@@ -15,7 +15,7 @@ from informers.factory import SharedInformerFactory
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from kube.objects import Object
 from kube.resources import PODS, STATEFUL_SETS
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop

@@ -8,7 +8,7 @@ from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 from member.labels import CONTROLLER_REVISION_HASH, POD_SCHEDULING, PVC_DEFER_DELETING
 from member.observed.claims import Claim
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 _MARKS = (PVC_DEFER_DELETING, POD_SCHEDULING)
 

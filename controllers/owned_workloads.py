@@ -22,7 +22,7 @@ from member.lifecycle.creation import other_owner
 from member.lifecycle.pod_removal import claims_of_templates
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import ON_DELETE, is_rolling
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import FOREIGN_OWNER, Done, Outcome, Refused, Waiting
 
 _LOOK_AGAIN = 10.0

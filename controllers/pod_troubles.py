@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from controllers.runtime import Runtime
 from kube.objects import Object
 from kube.resources import JOBS, PODS, STATEFUL_SETS, Resource
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.observed.troubles import in_the_way, read_complaint, trouble_of
 
 

@@ -9,13 +9,12 @@ not recorded here, e.g. after a restart, is written once more, which changes not
 import threading
 from typing import Any
 
-import structlog
-
 from kube.field_change import first_patched
 from kube.objects import Json, Object, digest
 from ports.ageing import Ageing
+from ports.lazy_log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _REMEMBERED = 4096
 """The number of objects to remember; clusters are created and deleted."""

@@ -11,8 +11,6 @@ the operator's memory, appear with -v=4; a change of status is logged where it i
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import structlog
-
 from kube.admitted import Admitted
 from kube.api_resources import ApiResources
 from kube.client import Client
@@ -24,9 +22,10 @@ from kube.pruned import Pruned
 from kube.resources import DEPLOYMENTS, JOBS, STATEFUL_SETS, Resource
 from kube.semantic import merge_patch
 from ports.clock import Clock
+from ports.lazy_log import get_logger
 from ports.observation import is_observing
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _NAMES = ("namespace", "name")
 _ROLLING_UPDATE = "RollingUpdate"

@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 import msgspec
-import structlog
 
 from kube.field_change import first_patched
 from kube.objects import Json, Object, digest
@@ -21,9 +20,10 @@ from kube.resources import Resource
 from ports import effects
 from ports.ageing import Ageing, Entry
 from ports.clock import Clock
+from ports.lazy_log import get_logger
 from ports.pace import Pace
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 PACE = Pace(60.0, 60.0, at_once=3)
 """The same change is written three times without a pause, then once a minute. After twice as long without a write the

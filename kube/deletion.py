@@ -4,14 +4,13 @@ A deletion takes a LiveObject, which only a live read creates: the content of a 
 the UID and version that were read; if either has changed, the server refuses.
 """
 
-import structlog
-
 from kube.client import Client
 from kube.errors import NotFound
 from kube.objects import Object
 from kube.resources import Resource
+from ports.lazy_log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _LIVE_READ = object()
 

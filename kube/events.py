@@ -11,8 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-import structlog
-
 from kube.client import Client
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.event_correlation import Correlator, Happening, NewEvent, ObjectReference, RepeatedEvent, together
@@ -21,13 +19,14 @@ from kube.resources import EVENTS
 from ports import effects
 from ports.clock import Clock
 from ports.foreign_text import printable
+from ports.lazy_log import get_logger
 from ports.observation import is_observing
 from ports.product import EVENT_SOURCE
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from ports.transport import TransportError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 NORMAL = "Normal"
 WARNING = "Warning"

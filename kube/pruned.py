@@ -8,14 +8,14 @@ import threading
 from typing import Any
 
 import msgspec
-import structlog
 
 from kube.objects import Json, Object
 from kube.resources import Resource
 from ports.ageing import Ageing
 from ports.clock import Clock
+from ports.lazy_log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _AGAIN = 600.0
 """Seconds after which one object of a kind is written again, to see if the CRD now has the fields."""

@@ -9,12 +9,9 @@ the mark from its claims (`meta.labelling`).
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from apis import pod_commands, predicates
-from apis.components import component_type, is_component
 from apis.ordinals import desired_ordinals
-from apis.times import parse_time
 from kube.actions import Apply
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object, is_observed
@@ -22,12 +19,13 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resour
 from member import labels
 from member.actions import Delete
 from member.apply.writes import record_deletion
+from member.command_annotations import Command
 from member.context import ClusterContext
 from member.evidence import Evidence, pods_live, spec_or_wait
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims, volume_being_deleted
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Done, Outcome, Waiting
 
 RETRY_BUSY = 60.0
@@ -38,62 +36,6 @@ RETRY_DRAINING = 15.0
 
 RETRY_SOON = 0.5
 """Seconds until the next poll if an event will probably come first."""
-
-_EXPIRATION_TIMES = {
-    pod_commands.EVICT_LEADER: labels.TIKV_EVICT_LEADER_EXPIRATION_TIME,
-    pod_commands.EVICT_LEADER_FOR_RESIZE: labels.TIKV_EVICT_LEADER_EXPIRATION_TIME,
-    pod_commands.PD_TRANSFER_LEADER: labels.PD_EVICT_LEADER_EXPIRATION_TIME,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """An annotation of a pod that requests an operation on it."""
-
-    key: str
-    value: str
-
-    def is_on(self, pod: Object) -> bool:
-        """True if the pod carries the command."""
-        return pod.metadata.annotations.get(self.key) == self.value
-
-
-def commands_of(pod: Object) -> list[Command]:
-    """The commands that a pod carries, without annotations with unknown values."""
-    return [Command(key, value) for key, value, known in _annotated(pod) if value in known]
-
-
-def unknown_values(pod: Object) -> list[str]:
-    """A message for each annotation that has the name of a command but an unknown value."""
-    return [
-        f"annotation {key} of pod {pod.metadata.name}: {value!r} is not one of {', '.join(sorted(known))}; ignored"
-        for key, value, known in _annotated(pod)
-        if value not in known
-    ]
-
-
-def is_commanded(pod: Object) -> bool:
-    """True if a pod has any annotation with the name of a command, whatever its value."""
-    return bool(_annotated(pod))
-
-
-def seconds_left(pod: Object, command: Command, now: datetime) -> float | None:
-    """Seconds until a command of a pod expires; None if it never does.
-
-    0 if it has expired, or if its expiration time is invalid.
-    """
-    text = pod.metadata.annotations.get(_EXPIRATION_TIMES.get(command.key, ""))
-    if text is None:
-        return None
-    end = parse_time(text)
-    return max((end - now).total_seconds(), 0.0) if end else 0.0
-
-
-def _annotated(pod: Object) -> list[tuple[str, str, frozenset[str]]]:
-    meta = pod.metadata
-    name = meta.labels.get(labels.COMPONENT, "")
-    known = component_type(name).commands if is_component(name) else {}
-    return [(key, meta.annotations[key], values) for key, values in known.items() if key in meta.annotations]
 
 
 async def withdraw(carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:

@@ -26,7 +26,8 @@ from member.labels import STORE_ID
 from member.naming import address_book, ordinal_of, pod_name
 from member.observed.claims import claims_of_cluster
 from member.observed.nodes import Activity, Node, NodeState, activity
-from member.observed.pods import Pod, pods_of, read_pods, ready_pods
+from member.observed.pod import Pod
+from member.observed.pods import pods_of, read_pods, ready_pods
 from member.outcome import Done, Waiting
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
 from ports.side_by_side import both

@@ -15,7 +15,7 @@ from kube.objects import Object
 from member import labels
 from member.naming import member_name
 from member.observed.claims import Claim, own_claims
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from member import api_clients
 from member.actions import SetStoreLabels
 from member.components import workload
 from member.context import ReconcileContext
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Done, Outcome
 
 log = structlog.get_logger(__name__)

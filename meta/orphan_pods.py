@@ -18,7 +18,8 @@ from member.actions import Delete
 from member.context import ClusterContext
 from member.evidence import Evidence, look_up
 from member.observed.claims import own_claims
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Waiting
 from meta.apart import each_apart
 

@@ -12,7 +12,8 @@ from kube.objects import Object
 from member import labels
 from member.context import ClusterContext
 from member.observed.instances import clusters_of_instance
-from member.observed.pods import Pod, is_of_advanced, is_own_pod, is_pod_of
+from member.observed.pod import Pod
+from member.observed.pods import is_of_advanced, is_own_pod, is_pod_of
 from member.outcome import Done, Outcome, Refused
 
 _LOOK_AGAIN = 30.0

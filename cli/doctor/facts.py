@@ -17,7 +17,7 @@ from kube.objects import Json, condition_of
 from kube.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member import labels
 from member.memory import Finding as CertificateFinding
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.observed.troubles import Event
 from ports.structs import convert
 

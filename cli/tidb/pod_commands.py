@@ -11,7 +11,7 @@ from kube.client import Client
 from kube.errors import Forbidden
 from kube.objects import Object
 from kube.resources import EVENTS, PODS
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 
 def restart_command(component: str) -> str | None:

@@ -13,7 +13,7 @@ from kube.objects import Json, Object, condition_of
 from kube.resources import PODS
 from member.backups.pods import condition_of_job, finished
 from member.initializer.desired import RUN
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Done, Outcome, Refused, Waiting
 
 PENDING, RUNNING, COMPLETED, FAILED = "Pending", "Running", "Completed", "Failed"

@@ -15,7 +15,7 @@ from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 from kube.reading import Lister
-from member.commands import is_commanded
+from member.command_annotations import is_commanded
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from member.observed.pods import is_pod_of
 

@@ -31,7 +31,7 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member import labels
-from member.commands import commands_of, is_commanded, seconds_left, unknown_values
+from member.command_annotations import commands_of, is_commanded, seconds_left, unknown_values
 from member.components import workload
 from member.context import Dependencies, ReconcileContext
 from member.evidence import is_same_cluster

@@ -20,7 +20,8 @@ from member.evidence import Evidence, look_up, shown_by
 from member.failover.witnesses import Failing
 from member.labels import AUTO_FAILURE_RECOVERY
 from member.observed.nodes import Node, NodeState
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Waiting
 from member.polling import next_poll
 

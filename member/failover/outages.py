@@ -25,7 +25,8 @@ from member.labels import MEMBER_ID
 from member.lifecycle.workload import Workload
 from member.observed.claims import claims_of
 from member.observed.nodes import NodeState, node_state
-from member.observed.pods import OFTEN, Pod, pods_of, ready_pods, wanted_pods
+from member.observed.pod import OFTEN, Pod
+from member.observed.pods import pods_of, ready_pods, wanted_pods
 from member.observed.status import SUSPEND
 from member.outcome import Done, Failed, NotDone, Outcome, Refused
 from member.polling import seconds_since

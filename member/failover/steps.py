@@ -30,7 +30,8 @@ from member.failover.witnesses import Failing, desired_pods, is_lost_now
 from member.labels import CLEAR_FAILURE_RECORDS
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import ordinal_of, pod_name
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.observed.troubles import removal_by_others
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll

@@ -24,7 +24,8 @@ from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.claims import Claim, claim_names, claims_of
 from member.observed.nodes import Node, NodeState, node_state
-from member.observed.pods import Pod, pods_of, started_pods, wanted_pods
+from member.observed.pod import Pod
+from member.observed.pods import pods_of, started_pods, wanted_pods
 from member.observed.status import is_upgrading
 from member.polling import seconds_since
 

@@ -61,7 +61,8 @@ from member.objects.config_map import (
     in_use_config_map_name,
 )
 from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.observed.referenced_cluster import not_allowed, unverified_pd, without_pd
 from member.observed.status import SUSPEND, UPGRADE, image_of, set_phase
 from member.outcome import NOT_OURS, Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for

@@ -39,7 +39,8 @@ from member.objects.config_map import in_use_config_map_name
 from member.objects.stateful_set import ordinals_of
 from member.observed.claims import own_claims
 from member.observed.nodes import Activity, cached_activity
-from member.observed.pods import Pod, is_of_advanced, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import is_of_advanced, pods_of
 from member.outcome import Refused, Waiting
 
 

@@ -23,7 +23,8 @@ from member.lifecycle.pod_removal import PodRemoval
 from member.naming import ordinal_of
 from member.observed.claims import PodWithVolumes
 from member.observed.nodes import Activity, cached_activity
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Done, Refused, Wait, Waiting
 from member.polling import next_poll
 from ports.transport import ConnectionRefused

@@ -57,7 +57,8 @@ from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling, ordinals_of
 from member.observed.claims import would_lose_volume
 from member.observed.nodes import kept_by_lost_nodes
-from member.observed.pods import Pod, is_mislabelled, live_revisions, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import is_mislabelled, live_revisions, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.observed.troubles import troubles_of
 from member.outcome import Failed, NotDone, Wait, Waiting, poll_interval
@@ -396,7 +397,8 @@ async def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[Rollin
     except AddressNotUnderstood as error:
         return Failed("AddressNotUnderstood", str(error))
     except ApiError as error:
-        answer = Silence(*refusal(view.ctx, view.component, SPARE, error, pod.name))
+        refused = refusal(view.ctx, view.component, SPARE, error, pod.name)
+        answer = Silence(refused.reason, refused.message)
     except DataPlaneError as error:
         answer = Silence("DataPlaneUnreachable", str(error))
     else:

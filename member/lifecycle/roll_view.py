@@ -22,7 +22,8 @@ from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, ordinals_of
 from member.observed.claims import volume_being_deleted
 from member.observed.nodes import Activity, cached_activity
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.observed.status import UPGRADE, image_of, phase_while_upgrading
 from member.outcome import NotDone, Waiting
 from member.polling import seconds_since

@@ -116,7 +116,8 @@ def _progress(ctx: ClusterContext, component: str) -> tuple[int, int]:
 _STUCK = timedelta(minutes=10)
 """How long one step of a roll may last before the roll counts as stuck."""
 
-_STANDS_STILL, _REFUSED = "RollingUpdateStuck", "ApiError"
+_STANDS_STILL = "RollingUpdateStuck"
+_REFUSED = "ApiError"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +147,21 @@ async def call_hook(
     try:
         answer = await decision
     except ApiError as error:
-        return Failed(*refusal(ctx, component, hook, error, pod))
+        return refusal(ctx, component, hook, error, pod)
     except DataPlaneError as error:
         return Failed("DataPlaneUnreachable", f"{cannot}: {error}")
     answered(ctx, component, hook)
     return answer
 
 
-def refusal(ctx: ClusterContext, component: str, hook: Hook, error: ApiError, pod: str = "") -> tuple[str, str]:
-    """The reason and the sentence for a hook that the data plane has refused."""
+def refusal(ctx: ClusterContext, component: str, hook: Hook, error: ApiError, pod: str = "") -> Failed:
+    """The outcome of a hook that the data plane has refused."""
     cannot = hook.cannot.format(component=component, pod=pod)
     what = f"{cannot}: {error}"
     since = _stuck_since(ctx, component, _kind(component, hook), cannot)
     if since and (hook.of_roll or predicates.in_phase(ctx.tc, component, UPGRADE)):
-        return _STANDS_STILL, f"the rolling restart of {component} has stood still since {stamp(since)}: {what}"
-    return _REFUSED, what
+        return Failed(_STANDS_STILL, f"the rolling restart of {component} has stood still since {stamp(since)}: {what}")
+    return Failed(_REFUSED, what)
 
 
 def answered(ctx: ClusterContext, component: str, hook: Hook) -> None:

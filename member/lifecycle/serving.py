@@ -20,7 +20,8 @@ from member.naming import member_name, pod_name
 from member.objects.stateful_set import ordinals_of
 from member.observed.claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes
-from member.observed.pods import Pod, controls, pods_of, ready_pods
+from member.observed.pod import Pod
+from member.observed.pods import controls, pods_of, ready_pods
 from member.observed.troubles import LOOK_AGAIN, troubles_of
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll

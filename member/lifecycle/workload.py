@@ -13,7 +13,7 @@ from apis.tidbcluster import TidbCluster
 from kube.actions import Action, Decision
 from kube.objects import Json, Object
 from member.availability import Verdict
-from member.commands import Command
+from member.command_annotations import Command
 from member.context import ClusterContext, OwnCluster, OwnContext
 from member.lifecycle import stateless
 from member.lifecycle.rolling import Rolling

@@ -20,7 +20,8 @@ from member import labels
 from member.context import ClusterContext
 from member.naming import pvc_name
 from member.objects.volumes import data_claim, has_storage, has_storage_claims, storage_claims, storage_volume_claims
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Refused, Waiting
 from ports.quantity import parse
 

@@ -12,7 +12,8 @@ import msgspec
 
 from kube.objects import Object
 from member.context import ClusterContext
-from member.observed.pods import Pod, is_controlled_by, pods_of, wanted_pods
+from member.observed.pod import Pod
+from member.observed.pods import is_controlled_by, pods_of, wanted_pods
 from member.outcome import Refused
 from member.polling import next_poll
 

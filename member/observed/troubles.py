@@ -30,7 +30,8 @@ from member.labels import MEMBER_ID, STORE_ID, base_labels
 from member.naming import discovery_of, ordinal_of
 from member.observed.claims import Claim, claims_of, own_claims
 from member.observed.nodes import NodeState, node_state
-from member.observed.pods import Pod, is_own_pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import is_own_pod, pods_of
 from member.ownership import own_member
 from ports.clock import Clock
 from ports.transport import TransportError

@@ -14,11 +14,11 @@ from dataplane.pd import LiveMember, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.actions import RemoveMember, TransferLeader
+from member.command_annotations import Command, seconds_left
 from member.commands import (
     REPLACING,
     RETRY_BUSY,
     RETRY_SOON,
-    Command,
     begin,
     cancel,
     is_cancelled,
@@ -26,7 +26,6 @@ from member.commands import (
     others_not_ready,
     restart,
     restart_without_volumes,
-    seconds_left,
     serves,
     withdraw,
 )

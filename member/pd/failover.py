@@ -23,7 +23,7 @@ from member.lifecycle import pod_removal
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
 from member.observed.nodes import NodeState, node_state
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Outcome, Refused, Waiting
 from member.ownership import own_member
 from member.polling import next_poll, seconds_since

@@ -46,7 +46,7 @@ from member.lifecycle.quorum import (
 from member.lifecycle.scaling import ScaleIn
 from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import ordinals_of
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Outcome, Refused, Wait, Waiting
 from member.ownership import member_owner, require_understood_members
 from member.polling import next_poll

@@ -9,7 +9,7 @@ from member.evidence import Evidence, pods_live, pump_node_gone, spec_or_wait
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scaling import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Refused, Waiting
 from member.polling import next_poll
 from member.pump.status import own_nodes

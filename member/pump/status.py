@@ -8,7 +8,7 @@ from dataplane.pump import PUMP_ONLINE, LivePumpNode
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.observed.status import observe_pods
 from member.outcome import Done, Failed, Outcome, Waiting
 

@@ -8,11 +8,11 @@ from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.actions import RemoveStore
+from member.command_annotations import Command
 from member.commands import (
     REPLACING,
     RETRY_BUSY,
     RETRY_DRAINING,
-    Command,
     begin,
     cancel,
     component_busy,

@@ -14,7 +14,7 @@ from member.context import ReconcileContext
 from member.labels import CONTROLLER_REVISION_HASH
 from member.naming import address_book, ordinal_of
 from member.objects.stateful_set import lowest_restarted
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.stores.kind import StoreKind
 
 _S = TypeVar("_S", bound=Store)

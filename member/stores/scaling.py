@@ -18,7 +18,7 @@ from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scaling import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
 from member.naming import address_book
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Refused, Wait, Waiting, poll_interval
 from member.polling import next_poll
 from member.stores import evictions

@@ -11,7 +11,8 @@ from member.lifecycle import stateless
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.workload import Workload
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Done, NotDone, Outcome, Waiting
 from member.polling import next_poll
 from member.ticdc import desired

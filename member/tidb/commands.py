@@ -4,10 +4,10 @@ from apis import predicates
 from apis.components import component_type
 from apis.pod_commands import NONE
 from kube.objects import Object
+from member.command_annotations import Command
 from member.commands import (
     RETRY_BUSY,
     RETRY_SOON,
-    Command,
     cancel,
     component_busy,
     is_cancelled,

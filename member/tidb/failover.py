@@ -23,7 +23,8 @@ from member.failover.steps import (
     well_unseen,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Waiting
 
 

@@ -16,7 +16,8 @@ from dataplane.errors import BadTlsMaterial
 from kube.objects import stored_condition
 from member import api_clients
 from member.context import ReconcileContext
-from member.observed.pods import Pod, none_has_image
+from member.observed.pod import Pod
+from member.observed.pods import none_has_image
 from member.observed.status import ask_all, image_of, observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Refused
 from member.tidb.failover import ignored_pods

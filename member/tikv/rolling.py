@@ -32,7 +32,8 @@ from member.lifecycle.rolling import Rolling, Silence, tell_restart
 from member.memory import Stopwatch
 from member.naming import ordinal_of
 from member.observed.claims import claims_of
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting, poll_interval
 from member.polling import poll_on_progress
 from member.stores import evictions

@@ -20,6 +20,8 @@ class Profile:
     Random edits choose between `fewest` and `most` replicas; `versions` are the component's own; `config` sets a log
     level; `commands` are annotations with values for its pods; `failover_period` is the seconds before which no failure
     is recorded (I22). `idle_reads`: the live reads of an idle reconcile beside PD's, its stores' and single pods' (O9).
+    `hook` is the request of a roll that servers can refuse, as the component that is asked, method, and glob of the
+    path; None without one.
     """
 
     name: str
@@ -30,13 +32,14 @@ class Profile:
     commands: tuple[tuple[str, str], ...] = ()
     failover_period: Callable[[FailoverSettings], float] = lambda _: math.inf
     idle_reads: int = 0
+    hook: tuple[str, str, str] | None = None
 
 
 _PROFILES = {
     each.name: each
     for each in (
-        Profile(name="tso", idle_reads=2),
-        Profile(name="scheduling", idle_reads=1),
+        Profile(name="tso", idle_reads=2, hook=("tso", "POST", "/tso/api/v1/primary/transfer")),
+        Profile(name="scheduling", idle_reads=1, hook=("scheduling", "POST", "/scheduling/api/v1/primary/transfer")),
         Profile(
             name="pd",
             fewest=3,
@@ -46,6 +49,7 @@ _PROFILES = {
                 (pod_commands.PD_TRANSFER_LEADER, "delete-pod"),
                 (pod_commands.REPLACE_VOLUME, "true"),
             ),
+            hook=("pd", "POST", "/pd/api/v1/leader/transfer/*"),
             failover_period=lambda settings: settings.pd_period,
         ),
         Profile(name="tiproxy", versions=("v1.3.0", "v1.3.1", "v1.3.2")),
@@ -56,6 +60,7 @@ _PROFILES = {
             most=6,
             commands=((pod_commands.EVICT_LEADER, "none"), (pod_commands.EVICT_LEADER, "delete-pod")),
             failover_period=lambda settings: settings.tikv_period,
+            hook=("pd", "POST", "/pd/api/v1/schedulers*"),
         ),
         Profile(name="pump", most=3, idle_reads=1),
         Profile(
@@ -68,6 +73,7 @@ _PROFILES = {
             name="tidb",
             commands=((pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"), (pod_commands.REPLACE_VOLUME, "true")),
             failover_period=lambda settings: settings.tidb_period,
+            hook=("tidb", "POST", "/upgrade/*"),
         ),
         Profile(name="ticdc", config=lambda level: {"log-level": level}),
         Profile(
@@ -76,6 +82,7 @@ _PROFILES = {
             most=5,
             config=lambda level: {"log-level": level},
             failover_period=lambda settings: settings.dm_master_period,
+            hook=("dm-master", "PUT", "/apis/v1alpha1/leader/*"),
         ),
         Profile(
             name="dm-worker",

@@ -61,7 +61,7 @@ class Subject:
 class Refusal:
     """A policy by name, and the edit of a component that it refuses.
 
-    Without a policy, the component's servers refuse what a roll asks of them; see `HOOKS`.
+    Without a policy, the component's servers refuse what a roll asks of them; see `Profile.hook`.
     """
 
     policy: str
@@ -86,16 +86,6 @@ REFUSALS: Mapping[str, Refusal] = {
     "quota": Refusal("quota-of-storage", lambda _: {"requests": {"storage": "2Gi"}}),
     "hook": Refusal("", _new_image),
 }
-
-HOOKS: Mapping[str, tuple[str, str, str]] = {
-    "pd": ("pd", "POST", "/pd/api/v1/leader/transfer/*"),
-    "tikv": ("pd", "POST", "/pd/api/v1/schedulers*"),
-    "tidb": ("tidb", "POST", "/upgrade/*"),
-    "tso": ("tso", "POST", "/tso/api/v1/primary/transfer"),
-    "scheduling": ("scheduling", "POST", "/scheduling/api/v1/primary/transfer"),
-    "dm-master": ("dm-master", "PUT", "/apis/v1alpha1/leader/*"),
-}
-"""The requests of rolls that components can refuse: the component that is asked, method, glob of the path."""
 
 _OF_STATEFUL_SETS = ("unapproved", "away")
 """Policies that forbid all changes of a StatefulSet, by any client."""
@@ -193,7 +183,9 @@ def _refusal(hit: Subject, refused: Refusal) -> World:
     """What refuses the edit, for ever."""
     if refused.policy:
         return World(at=hit.home.begins_at, verb="webhook", arguments={"name": refused.policy}, seconds=0.0)
-    asked, method, path = HOOKS[hit.home.component]
+    hook = profile(hit.home.component).hook
+    assert hook, hit.home.component
+    asked, method, path = hook
     target = f"{NAMESPACE}/{hit.workload.removesuffix(hit.home.component)}{asked}-*"
     arguments = {"target": target, "method": method, "path": path}
     return World(at=hit.home.begins_at, verb="server_refuses", arguments=arguments, seconds=0.0)
@@ -246,7 +238,9 @@ def _makes_sense(component: str, refusal: str, event: str, moment: float, end: s
         return False
     if event == "nothing" and moment != _MOMENTS[0]:
         return False
-    if (refusal == "hook" and (component not in HOOKS or not end)) or (event == "crash-and-edit" and refusal != "hook"):
+    if (refusal == "hook" and (profile(component).hook is None or not end)) or (
+        event == "crash-and-edit" and refusal != "hook"
+    ):
         # what a server refuses it refuses for a time, whatever the edit is
         return False
     return event != "approved-by-hand" or refusal == "unapproved"

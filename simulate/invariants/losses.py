@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
-from member.observed.pods import OF_IMAGES
+from member.observed.pod import OF_IMAGES
 from simulate.engine.components import profile
 from simulate.engine.state import State, component_of, is_outdated, pod_of, pod_of_member, replicas
 from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records

@@ -54,7 +54,11 @@ from tests.operator_world import OperatorWorld
 from tests.sandbox.clusters import get
 from tests.sandbox.scripts import script
 
-_KINDS = {each.kind: each for each in vars(kube.resources).values() if isinstance(each, Resource)}
+_KINDS = {
+    each.kind: each
+    for each in vars(kube.resources).values()
+    if isinstance(each, Resource) and each is not kube.resources.ADVANCED_STATEFUL_SETS
+}
 _OWNERS = ("TidbCluster", "DMCluster", "BackupSchedule")
 """The kinds that own objects of other pingcap.com kinds."""
 _WORKLOADS = ("StatefulSet", "Deployment")

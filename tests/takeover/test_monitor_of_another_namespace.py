@@ -26,7 +26,11 @@ from tests.controllers.simple_world import NAMESPACE, SimpleWorld
 
 pytestmark = pytest.mark.slow
 
-_KINDS = {each.kind: each for each in vars(kube.resources).values() if isinstance(each, Resource)}
+_KINDS = {
+    each.kind: each
+    for each in vars(kube.resources).values()
+    if isinstance(each, Resource) and each is not kube.resources.ADVANCED_STATEFUL_SETS
+}
 CLUSTERS = "ex-dev-monitor"
 SECRET = f"secret_{CLUSTERS}_mona-cluster-client-secret"
 COPIED = {f"{SECRET}_{key}": base64.b64encode(key.encode()).decode() for key in ("ca.crt", "tls.crt", "tls.key")}

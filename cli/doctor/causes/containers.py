@@ -7,7 +7,7 @@ from datetime import timedelta
 from cli.doctor.facts import Facts, field_of, is_deleted, is_true, pod, pod_model
 from cli.doctor.finding import Cause, Sign
 from kube.objects import Json, condition_of
-from member.observed.pods import ContainerStatus, ContainerTerminated
+from member.observed.pod import ContainerStatus, ContainerTerminated
 
 PATIENCE = timedelta(minutes=5)
 """How long a pod with running containers may be not Ready while data is loaded and leaders move."""

@@ -11,7 +11,7 @@ from cli.doctor.facts import Facts, component_of, containers_of, field_of, is_de
 from cli.doctor.finding import Cause, Sign
 from kube.objects import Json
 from kube.resources import SECRETS
-from member.observed.pods import OF_IMAGES, ContainerWaiting
+from member.observed.pod import OF_IMAGES, ContainerWaiting
 
 
 def _unpulled(facts: Facts) -> Iterator[tuple[Json, str, ContainerWaiting]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cli.doctor.causes.texts import Said, Text, causes
 from cli.doctor.facts import Facts, is_deleted, pod, pod_model
 from cli.doctor.finding import Sign
-from member.observed.pods import OF_CONFIGURATION
+from member.observed.pod import OF_CONFIGURATION
 from member.observed.troubles import newest_complaint
 
 

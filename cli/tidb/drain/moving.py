@@ -13,8 +13,8 @@ from cli.tidb.waiting import Sight, wait_until_done
 from kube.client import Client
 from kube.objects import Object
 from kube.resources import NODES, PODS
-from member.commands import commands_of
-from member.observed.pods import Pod
+from member.command_annotations import commands_of
+from member.observed.pod import Pod
 
 
 def cordon(client: Client, node: Object, *, on: bool) -> None:

@@ -11,7 +11,7 @@ from kube.client import Client
 from kube.objects import Json, Object
 from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS
 from member.labels import COMPONENT, MANAGED_BY, TIDB_OPERATOR
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 
 def find_node(client: Client, name: str) -> Object:

@@ -5,8 +5,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from cli import drill, plan
 from cli.drill_flags import OPERATOR
 from cli.failures import Failure
@@ -18,6 +16,7 @@ from cli.tidb.ui.rehearsals import Rehearse
 from cli.timeline import Timeline, bars_of
 from kube.client import Client
 from kube.objects import Json
+from ports.structs import convert
 from rehearsal.damage import Damage
 from rehearsal.forecast import Forecast
 
@@ -149,7 +148,7 @@ def _patch(found: Found, spec: Json) -> str:
 
 
 def _planned(document: Json) -> Result:
-    forecast = msgspec.convert(document | {"floors": document["lowest"]}, Forecast)
+    forecast = convert(document | {"floors": document["lowest"]}, Forecast)
     lines = [f"Warning: {each}" for each in forecast.warnings]
     lines += [plan.lowest(forecast.floors)] if forecast.floors else []
     timeline = Timeline(bars_of(forecast.steps), forecast.seconds)
@@ -158,7 +157,7 @@ def _planned(document: Json) -> Result:
 
 def _drilled(document: Json) -> Result:
     names = {"outages": "stops", "spells": "regions", "floors": "lowest"}
-    damage = msgspec.convert(document | {field: document[name] for field, name in names.items()}, Damage)
+    damage = convert(document | {field: document[name] for field, name in names.items()}, Damage)
     timeline, lines = Timeline(bars_of(damage.steps), damage.whole or 0.0), list(drill.lines_of(damage))
     verdict, events = drill.verdict(damage), drill.events_of(damage)
     return Result(document["cluster"], verdict, drill.holds_out(damage), timeline, lines, events)

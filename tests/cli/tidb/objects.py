@@ -9,7 +9,7 @@ from cli.tidb.pods import ClusterPod
 from cli.tidb.status.facts import Facts
 from kube.objects import Json, Object
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 LONG_AGO = "2026-01-01T00:00:00Z"
 

@@ -33,7 +33,7 @@ from member.failover.steps import still_waiting, to_record
 from member.failover.witnesses import Failing, PodState, is_lost
 from member.memory import LONGEST_GAP, FailureTimers
 from member.observed.nodes import Node, NodeState
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Done
 from member.stores.failover import down_stores
 from ports.clock import FakeClock

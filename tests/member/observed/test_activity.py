@@ -5,7 +5,7 @@ import pytest
 
 from kube.objects import Json
 from member.observed.nodes import Activity, NodeState, activity
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 _ENDED: Json = {"terminated": {"exitCode": 1, "reason": "Error"}}
 _CRASHES: Json = {"waiting": {"reason": "CrashLoopBackOff"}}

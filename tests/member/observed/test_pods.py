@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from kube.objects import Json, Object
-from member.observed.pods import Pod, ready_pods
+from member.observed.pod import Pod
+from member.observed.pods import ready_pods
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes fit"}
 
