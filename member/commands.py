@@ -19,12 +19,12 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resour
 from member import labels
 from member.actions import Delete
 from member.apply.writes import record_deletion
-from member.command_annotations import Command
 from member.context import ClusterContext
 from member.evidence import Evidence, pods_live, spec_or_wait
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims, volume_being_deleted
+from member.observed.command_annotations import Command
 from member.observed.pod import Pod
 from member.outcome import Done, Outcome, Waiting
 

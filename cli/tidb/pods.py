@@ -8,8 +8,8 @@ from apis.cluster import Cluster
 from kube.client import Client
 from kube.objects import Object
 from kube.resources import PODS
-from member.command_annotations import commands_of
 from member.labels import INSTANCE, MANAGED_BY, NAME, TIDB_OPERATOR, base_labels
+from member.observed.command_annotations import commands_of
 from member.observed.pod import Pod
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from controllers.memory import Memory
 from kube.objects import Object
 from kube.reading import Lister
-from member.command_annotations import is_commanded
+from member.observed.command_annotations import is_commanded
 from member.outcome import Done, NotDone, Outcome
 
 Commands: TypeAlias = Memory[dict[str, NotDone]]

@@ -15,8 +15,8 @@ from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 from kube.reading import Lister
-from member.command_annotations import is_commanded
 from member.labels import MANAGED_BY, TIDB_OPERATOR
+from member.observed.command_annotations import is_commanded
 from member.observed.pods import is_pod_of
 
 

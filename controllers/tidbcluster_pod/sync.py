@@ -31,12 +31,12 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member import labels
-from member.command_annotations import commands_of, is_commanded, seconds_left, unknown_values
 from member.components import workload
 from member.context import Dependencies, ReconcileContext
 from member.evidence import is_same_cluster
 from member.lifecycle.component_sync import REMOVED
 from member.memory import ClusterMemory
+from member.observed.command_annotations import commands_of, is_commanded, seconds_left, unknown_values
 from member.observed.instances import instance_taken
 from member.outcome import DONE, Done, Failed, Outcome, Refused
 from member.tikv import commands

@@ -13,12 +13,12 @@ from apis.tidbcluster import TidbCluster
 from kube.actions import Action, Decision
 from kube.objects import Json, Object
 from member.availability import Verdict
-from member.command_annotations import Command
 from member.context import ClusterContext, OwnCluster, OwnContext
 from member.lifecycle import stateless
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.scaling import Scaling
 from member.objects.config_map import Content
+from member.observed.command_annotations import Command
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 

@@ -14,7 +14,6 @@ from dataplane.pd import LiveMember, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.actions import RemoveMember, TransferLeader
-from member.command_annotations import Command, seconds_left
 from member.commands import (
     REPLACING,
     RETRY_BUSY,
@@ -33,6 +32,7 @@ from member.context import ReconcileContext
 from member.evidence import member_gone
 from member.lifecycle.quorum import Remove, Transfer, next_step
 from member.naming import ordinal_of
+from member.observed.command_annotations import Command, seconds_left
 from member.observed.pods import pods_of
 from member.observed.status import NORMAL
 from member.outcome import Done, Outcome, Refused, Wait, Waiting

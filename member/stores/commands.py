@@ -8,7 +8,6 @@ from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.actions import RemoveStore
-from member.command_annotations import Command
 from member.commands import (
     REPLACING,
     RETRY_BUSY,
@@ -24,6 +23,7 @@ from member.commands import (
 from member.context import ReconcileContext
 from member.evidence import no_store, pods_live, store_gone
 from member.naming import ordinal_of
+from member.observed.command_annotations import Command
 from member.outcome import Failed, Outcome, Refused, Waiting
 from member.stores import evictions
 from member.stores.kind import StoreKind, shortage

@@ -4,7 +4,6 @@ from apis import predicates
 from apis.components import component_type
 from apis.pod_commands import NONE
 from kube.objects import Object
-from member.command_annotations import Command
 from member.commands import (
     RETRY_BUSY,
     RETRY_SOON,
@@ -17,6 +16,7 @@ from member.commands import (
 )
 from member.context import ReconcileContext
 from member.evidence import spec_or_wait
+from member.observed.command_annotations import Command
 from member.outcome import Done, Outcome, Waiting
 from member.tidb.failover import ignored_pods
 

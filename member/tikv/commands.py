@@ -14,10 +14,10 @@ from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
-from member.command_annotations import Command, seconds_left
 from member.commands import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, restart, withdraw
 from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
+from member.observed.command_annotations import Command, seconds_left
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.outcome import Done, Failed, Outcome, Refused, Waiting

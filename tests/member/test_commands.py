@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kube.objects import Object
-from member.command_annotations import Command, commands_of, is_commanded, seconds_left, unknown_values
+from member.observed.command_annotations import Command, commands_of, is_commanded, seconds_left, unknown_values
 
 PREFIX = "tidb.pingcap.com/"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ from cli.tidb.waiting import Sight, wait_until_done
 from kube.client import Client
 from kube.objects import Object
 from kube.resources import NODES, PODS
-from member.command_annotations import commands_of
+from member.observed.command_annotations import commands_of
 from member.observed.pod import Pod
 
 

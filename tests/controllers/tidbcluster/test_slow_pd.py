@@ -15,7 +15,7 @@ from sandbox.apiserver.audit import Call
 from tests.controllers.dmcluster.dm_world import DMWorld
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
-MOST = {0.0: 10.0, 4.0: 120.0, 10.0: 250.0}
+MOST = {0.0: 10.0, 4.0: 120.0, 10.0: 280.0}
 """Seconds within which three stores leave, by the seconds that PD takes for an answer."""
 
 
