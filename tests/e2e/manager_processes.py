@@ -17,6 +17,7 @@ from backup_manager.storage.objects import open_storage
 from rehearsal.backup_storage import StorageFiles, location
 from sandbox.dataplane.br.program import run_br
 from sandbox.dataplane.commands import Surroundings
+from tests.e2e.plugins import IN_PYTHON
 
 PROCESS_IMAGE = "backup-manager-process"
 """The image whose containers are run so."""
@@ -27,7 +28,7 @@ KUBECONFIG = "KUBECONFIG_OF_PODS"
 _ROOT = Path(__file__).parents[2]
 _LOOK_EVERY = 0.05
 
-_BR = f"""#!{sys.executable}
+_BR = f"""{IN_PYTHON}
 import json, os, socket, sys
 
 with socket.create_connection(("127.0.0.1", PORT)) as connection:

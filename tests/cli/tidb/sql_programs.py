@@ -2,16 +2,16 @@
 
 import os
 import stat
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from kube.objects import Json
+from tests.e2e.plugins import IN_PYTHON
 
 _COMMON = f"""\
-#!{sys.executable}
+{IN_PYTHON}
 import json, os, pathlib, re, signal, socket, sys, threading, time
 HERE = pathlib.Path(__file__).parent
 NAME = pathlib.Path(__file__).name
