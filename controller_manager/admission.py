@@ -28,8 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from controller_manager.addresses import parse_address
-from controller_manager.health import ListenError
+from controller_manager.health import listening
 from controllers.admission import BadReview, Judge, review
 from kube.client import Client
 from kube.errors import AlreadyExists, ApiError, Conflict
@@ -38,7 +37,6 @@ from kube.objects import Json, Object, secret_data
 from kube.resources import SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from ports.clock import Clock
 from ports.failures import ANY_FAILURE
-from ports.http_server import ListenError as NoPort
 from ports.http_server import Server, answer_with
 from ports.stopping import Stop
 from ports.transport import Request, Response, TransportError
@@ -314,19 +312,12 @@ class Webhook:
 
     def start(self) -> None:
         """Listen and serve. Raises ListenError."""
-        try:
-            self._server = Server(
-                "admission",
-                parse_address(self._address),
-                answer_with(self._gate.handle),
-                self._keeper,
-                longest_body=_LONGEST_REVIEW,
-                patience=_PATIENCE,
-            )
-        except NoPort as error:
-            raise ListenError(
-                f"cannot listen on {self._address}: {error.cause}; choose another address with --admission-webhook-addr"
-            ) from error
+
+        def server(where: tuple[str, int]) -> Server:
+            answer = answer_with(self._gate.handle)
+            return Server("admission", where, answer, self._keeper, longest_body=_LONGEST_REVIEW, patience=_PATIENCE)
+
+        self._server = listening(self._address, "--admission-webhook-addr", server)
         self._server.start()
         self._thread.start()
         _log.info("serving the admission webhook", port=self._server.port)

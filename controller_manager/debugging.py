@@ -15,9 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import structlog
 
 from controller_manager.addresses import parse_address
-from controller_manager.health import ListenError
+from controller_manager.health import listening
 from ports.clock import Clock
-from ports.http_server import ListenError as NoPort
 from ports.http_server import Server, answer_with
 from ports.proxies import is_loopback
 from ports.stopping import Stop
@@ -52,11 +51,8 @@ class DebugServer:
 
     def start(self) -> None:
         """Listen and serve. Raises ListenError."""
-        try:
-            self._server = Server("debug", parse_address(self._address), answer_with(self.handle))
-        except NoPort as error:
-            message = f"cannot listen on {self._address}: {error.cause}; choose another address with {self._flag}"
-            raise ListenError(message) from error
+        answer = answer_with(self.handle)
+        self._server = listening(self._address, self._flag, lambda where: Server("debug", where, answer))
         self._server.start()
         _log.info("serving debug pages", port=self.port)
 

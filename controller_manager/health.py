@@ -36,6 +36,17 @@ class ListenError(Exception):
     """Raised if the address cannot be listened on; the message names address, flag and cause."""
 
 
+def listening(address: str, flag: str, server: Callable[[tuple[str, int]], Server], example: str = "") -> Server:
+    """The server that `server` makes for an address. Raises ListenError, which names the flag and an example."""
+    try:
+        return server(parse_address(address))
+    except NoPort as error:
+        such = f", such as {flag}={example}" if example else ""
+        raise ListenError(
+            f"cannot listen on {address}: {error.cause}; choose another address with {flag}{such}"
+        ) from error
+
+
 _Page = tuple[HTTPStatus, str, bytes]
 """Status, content type, body."""
 
@@ -88,13 +99,8 @@ class HealthServer:
             "/healthz": lambda: _checks_page(self.live),
             "/readyz": lambda: _checks_page(self.ready),
         }
-        try:
-            self._server = Server("health", parse_address(self._address), answer_with(partial(_respond, pages)))
-        except NoPort as error:
-            raise ListenError(
-                f"cannot listen on {self._address}: {error.cause}; choose another address with {self._flag}, such as "
-                f"{self._flag}=:6061"
-            ) from error
+        answer = answer_with(partial(_respond, pages))
+        self._server = listening(self._address, self._flag, lambda where: Server("health", where, answer), ":6061")
         self._server.start()
         _log.info("serving metrics and health", port=self.port)
 
