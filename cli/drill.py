@@ -6,7 +6,6 @@ away what `--fail` names, and reports what stops serving, when the operator acts
 
 import argparse
 import os
-import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from cli.policies import Policy
 from cli.reasons.reason import NOTHING
 from cli.reasons.registry import REASONS
 from cli.tidb.output import PLAN_FORMATS, Columns, Output, Page, output_for
-from cli.timeline import Bar, Timeline, bars_of, row, span
+from cli.timeline import Timeline, bar_of_lack, bars_of, lack, lasting, row, span
 from kube.objects import Json
 from ports.clock import Clock, SystemClock
 from rehearsal.change import Scene, built
@@ -165,13 +164,8 @@ def _rounded(seconds: float | None) -> int | None:
 
 def show(report: Report, output: Output) -> None:
     """Print a report in the requested form."""
-    match output.form:
-        case "markdown":
-            sys.stdout.write(markdown_of(report))
-        case "html":
-            sys.stdout.write(html_of(report))
-        case _:
-            output.show(report.document, lambda: page_of(report))
+    others = {"markdown": lambda: markdown_of(report), "html": lambda: html_of(report)}
+    output.show(report.document, lambda: page_of(report), others)
 
 
 def verdict(damage: Damage) -> str:
@@ -191,11 +185,7 @@ def _after(seconds: float) -> str:
 
 
 def _outage(outage: Outage) -> str:
-    return f"{component_type(outage.component).title} {_lack(outage)}"
-
-
-def _lack(outage: Outage) -> str:
-    return f"has {outage.ready} of the {outage.needed} pods that it needs, {_for(outage.seconds)}"
+    return f"{component_type(outage.component).title} {lack(outage)}"
 
 
 _HURTS: Mapping[Hurt, str] = {
@@ -209,11 +199,7 @@ _HURTS: Mapping[Hurt, str] = {
 def _spell(spell: Spell) -> str:
     what = f"{spell.most} of {spell.total} regions {_HURTS[spell.hurt]}"
     # how long an election takes is up to TiKV
-    return what if spell.hurt == "leaderless" else f"{what}, {_for(spell.seconds)}"
-
-
-def _for(seconds: float | None) -> str:
-    return "to the end" if seconds is None else f"for {span(seconds)}"
+    return what if spell.hurt == "leaderless" else f"{what}, {lasting(spell.seconds)}"
 
 
 def _failover(failover: Failover) -> str:
@@ -303,12 +289,7 @@ def _parts(key: str, damage: Damage) -> Iterator[str]:
 
 def timeline_of(damage: Damage) -> Timeline:
     """What happens to the pods, and the times in which a component has too few of them."""
-    return Timeline([*bars_of(damage.steps), *map(_bar, damage.outages)], damage.whole or 0.0)
-
-
-def _bar(outage: Outage) -> Bar:
-    ends = None if outage.seconds is None else outage.begins + outage.seconds
-    return Bar(component_type(outage.component).title, _lack(outage), "lacks", outage.begins, ends)
+    return Timeline([*bars_of(damage.steps), *map(bar_of_lack, damage.outages)], damage.whole or 0.0)
 
 
 def _moments(report: Report) -> Sequence[tuple[str, str, str]]:

@@ -6,7 +6,6 @@ simulated clock, applies `--to`, and reports which pods restart, what serves mea
 
 import argparse
 import os
-import sys
 import tempfile
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from cli.failures import Failure
 from cli.manifests import Manifest
 from cli.policies import MAX_RESTARTS, MINIMA, Policy, add_policies
 from cli.tidb.output import PLAN_FORMATS, Columns, Output, Page, output_for
-from cli.timeline import Bar, Timeline, bars_of, row, span
+from cli.timeline import Bar, Timeline, bar_of_lack, bars_of, lack, row, span
 from controller_manager.logs import configure_logs
 from kube.errors import ApiError
 from kube.field_change import FieldChange
@@ -76,13 +75,8 @@ def silent(clock: Clock) -> Iterator[None]:
 
 def show(plan: "Plan", output: Output) -> None:
     """Print a plan in the requested form."""
-    match output.form:
-        case "markdown":
-            sys.stdout.write(markdown_of(plan))
-        case "html":
-            sys.stdout.write(html_of(plan))
-        case _:
-            output.show(plan.document, lambda: page_of(plan))
+    others = {"markdown": lambda: markdown_of(plan), "html": lambda: html_of(plan)}
+    output.show(plan.document, lambda: page_of(plan), others)
 
 
 _FROM = "manifests of the clusters as they are; without it, the plan is for new clusters"
@@ -231,11 +225,7 @@ _PLURALS: Mapping[Act, str] = {"restarts": "restart", "starts": "start", "leaves
 
 
 def _sentence(gap: Gap) -> str:
-    return f"{component_type(gap.component).title} {_lack(gap)}"
-
-
-def _lack(gap: Gap) -> str:
-    return f"has {gap.ready} of the {gap.needed} pods that it needs, for {span(gap.seconds)}"
+    return f"{component_type(gap.component).title} {lack(gap)}"
 
 
 def page_of(plan: Plan) -> Page:
@@ -306,10 +296,7 @@ def timeline_of(forecast: Forecast) -> Timeline:
 
 def _lacks(forecast: Forecast) -> Sequence[Bar]:
     """The times in which a component has too few pods, in order."""
-    return [
-        Bar(component_type(gap.component).title, _lack(gap), "lacks", gap.begins, gap.begins + gap.seconds)
-        for gap in sorted(forecast.gaps, key=lambda each: each.begins)
-    ]
+    return [bar_of_lack(gap) for gap in sorted(forecast.gaps, key=lambda each: each.begins)]
 
 
 def _notes(plan: Plan) -> Iterator[str]:

@@ -4,11 +4,9 @@ The file is well-formed XML, too. It looks like `kubectl tidb ui`, whose stylesh
 """
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 
-from cli.timeline import Timeline
-from ports.foreign_text import printable
+from cli.timeline import Timeline, as_html
 
 _STYLESHEET = Path(__file__).parent / "tidb" / "ui" / "static" / "page.css"
 _OWN = """
@@ -31,12 +29,12 @@ def page(title: str, parts: Iterable[str]) -> str:
         f'<meta http-equiv="content-security-policy" content="{_ALLOWED}"/>',
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
         '<meta name="color-scheme" content="light dark"/>',
-        f"<title>{_text(title)}</title>",
+        f"<title>{as_html(title)}</title>",
         f"<style>\n{style}</style>",
         "</head>",
         "<body>",
         "<main>",
-        f"<h1>{_text(title)}</h1>",
+        f"<h1>{as_html(title)}</h1>",
         *parts,
         "</main>",
         "</body>",
@@ -47,22 +45,22 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 def section(title: str, parts: Iterable[str]) -> str:
     """Parts below a heading."""
-    return "\n".join(["<section>", f"<h2>{_text(title)}</h2>", *parts, "</section>"])
+    return "\n".join(["<section>", f"<h2>{as_html(title)}</h2>", *parts, "</section>"])
 
 
 def verdict(text: str, *, is_good: bool) -> str:
     """The sentence that matters most."""
-    return f'<p class="verdict {"good-edge" if is_good else "bad-edge"}">{_text(text)}</p>'
+    return f'<p class="verdict {"good-edge" if is_good else "bad-edge"}">{as_html(text)}</p>'
 
 
 def paragraph(text: str) -> str:
     """A paragraph."""
-    return f"<p>{_text(text)}</p>"
+    return f"<p>{as_html(text)}</p>"
 
 
 def warning(text: str) -> str:
     """A paragraph that stands out."""
-    return f'<p class="bad">Warning: {_text(text)}</p>'
+    return f'<p class="bad">Warning: {as_html(text)}</p>'
 
 
 def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -71,8 +69,8 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     if not bodies:
         return ""
     lines = [
-        f"<h3>{_text(title)}</h3>",
-        f'<div class="wide" role="region" aria-label="{_text(title)}" tabindex="0">',
+        f"<h3>{as_html(title)}</h3>",
+        f'<div class="wide" role="region" aria-label="{as_html(title)}" tabindex="0">',
         "<table>",
         f"<thead>{_row('th', heads)}</thead>",
         "<tbody>",
@@ -86,18 +84,14 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> st
 
 def listing(title: str, items: Iterable[str]) -> str:
     """A list below its title, or nothing without items."""
-    shown = [f"<li>{_text(each)}</li>" for each in items]
-    return "\n".join([f"<h3>{_text(title)}</h3>", "<ul>", *shown, "</ul>"]) if shown else ""
+    shown = [f"<li>{as_html(each)}</li>" for each in items]
+    return "\n".join([f"<h3>{as_html(title)}</h3>", "<ul>", *shown, "</ul>"]) if shown else ""
 
 
 def _row(cell: str, texts: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{_text(each)}</{cell}>' for each in texts)}</tr>"
+    return f"<tr>{''.join(f'<{cell}>{as_html(each)}</{cell}>' for each in texts)}</tr>"
 
 
 def timeline(drawn: Timeline, name: str) -> str:
     """A timeline below its title, or nothing without bars."""
     return f"<h3>Timeline</h3>\n{drawn.drawing(name)}" if drawn else ""
-
-
-def _text(text: str) -> str:
-    return escape(printable(text))

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from html import escape
 
+from apis.components import component_type
 from cli.tidb.ages import length
 from ports.foreign_text import printable
-from rehearsal.forecast import Step
+from rehearsal.damage import Outage
+from rehearsal.forecast import Gap, Step
 
 _SVG = "http://www.w3.org/2000/svg"
 WIDTH = 720
@@ -83,6 +85,22 @@ class Bar:
         return _at(self.begins)
 
 
+def lasting(seconds: float | None) -> str:
+    """How long something lasts, in words; None: to the end."""
+    return "to the end" if seconds is None else f"for {span(seconds)}"
+
+
+def lack(found: Gap | Outage) -> str:
+    """How many pods a component lacks, and how long, in words that follow its name."""
+    return f"has {found.ready} of the {found.needed} pods that it needs, {lasting(found.seconds)}"
+
+
+def bar_of_lack(found: Gap | Outage) -> Bar:
+    """A bar for a time in which a component has too few pods."""
+    ends = None if found.seconds is None else found.begins + found.seconds
+    return Bar(component_type(found.component).title, lack(found), "lacks", found.begins, ends)
+
+
 def bars_of(steps: Sequence[Step]) -> Sequence[Bar]:
     """A bar for each step."""
     return [Bar(each.pod, _end(each), each.act, each.begins, each.ends) for each in steps]
@@ -127,7 +145,7 @@ class Timeline:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" width="{WIDTH}" height="{height}" role="group"'
         )
         lines = [
-            f'{opening} aria-label="{_text(name)}">',
+            f'{opening} aria-label="{as_html(name)}">',
             f"<style>{_STYLE}</style>",
             '<rect class="ground" width="100%" height="100%" rx="8"/>',
             '<svg x="2%" width="96%" height="100%">',
@@ -151,14 +169,15 @@ class Timeline:
     def _line(self, bar: Bar, top: int) -> Iterator[str]:
         """A bar below its name and its words, and a text alternative."""
         begins, taken = self.place(bar)
-        name, what = _text(bar.name), _text(bar.what)
+        name, what = as_html(bar.name), as_html(bar.what)
         y = top + _LINE - _BAR - 8
         yield f'<g role="img"><title>{bar.at}: {name} {what}</title>'
         yield f'<text class="name" y="{top + 14}">{name}</text>'
         yield f'<text y="{top + 30}">{bar.at}: {what}</text>'
         yield f'<rect class="whole" y="{y}" width="100%" height="{_BAR}" rx="3"/>'
-        yield f'<rect class="{_text(bar.kind)}" x="{begins}%" y="{y}" width="{taken}%" height="{_BAR}" rx="3"/></g>'
+        yield f'<rect class="{as_html(bar.kind)}" x="{begins}%" y="{y}" width="{taken}%" height="{_BAR}" rx="3"/></g>'
 
 
-def _text(text: str) -> str:
+def as_html(text: str) -> str:
+    """Foreign text as it shows in HTML, on one line."""
     return escape(printable(text))

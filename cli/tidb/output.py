@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import StringIO
+from types import MappingProxyType
 
 import msgspec
 import yaml
@@ -43,9 +44,13 @@ class Output:
     width: int = WIDTH
     colours: bool = False
 
-    def show(self, document: Json, page: Callable[[], Page]) -> None:
-        """Print an answer in the requested form."""
+    def show(
+        self, document: Json, page: Callable[[], Page], others: Mapping[str, Callable[[], str]] = MappingProxyType({})
+    ) -> None:
+        """Print an answer in the requested form; `others` are texts in further forms."""
         match self.form:
+            case form if form in others:
+                text = others[form]()
             case "json":
                 text = escaped(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
             case "yaml":
