@@ -44,7 +44,7 @@ APPLIED: Mapping[str, Resource] = {
 ZONES = 3
 """The zones of the machines."""
 
-_LONGEST = 6 * 3600.0
+LONGEST = 6 * 3600.0
 """The seconds after which a change that still makes progress counts as stuck."""
 _SETTLES = 60.0
 """The seconds for which nothing happens between the clusters' creation and the change."""
@@ -83,7 +83,7 @@ class Scene:
     def watch(self, films: Mapping[str, Film]) -> bool:
         """Let time pass until nothing more happens to the clusters; False if that takes longer than hours."""
         watcher = Watcher(self.stage.clock, list(films.values()))
-        return self.stage.run(watcher.is_over, _LONGEST, watcher.look)
+        return self.stage.run(watcher.is_over, LONGEST, watcher.look)
 
 
 def rehearse(before: Sequence[Json], after: Sequence[Json], began: datetime) -> Rehearsed:

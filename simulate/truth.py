@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kube.objects import Json
 from kube.resources import SECRETS, TIDB_CLUSTERS
 from ports.randomness import Randomness, SeededRandomness
-from rehearsal.change import Scene, change, entered
+from rehearsal.change import LONGEST, Scene, change, entered
 from rehearsal.damage import Damage, damage
 from rehearsal.drill import ANOTHER_REPLICA, Loss, When, drill, named
 from rehearsal.film import Film, Watcher
@@ -36,8 +36,6 @@ from simulate.run import Outcome
 RULE = "truth"
 """The rule of the violations."""
 
-_LONGEST = 6 * 3600.0
-"""The seconds after which a change that still makes progress counts as stuck, as in a rehearsal."""
 _GIVEN = 10.0
 """The seconds in which what a plan is given has happened."""
 _TOGETHER = 2.0
@@ -68,7 +66,7 @@ def changes(plans: Iterable[Plan]) -> Iterator[Plan]:
 
 def plan_comes_true(engine: Engine, plan: Plan) -> Outcome:
     """Plan a change from `changes`, make it, and report the differences."""
-    with _twin(engine, plan) as (scene, after):
+    with twin(engine, plan) as (scene, after):
         planned = change(scene, [after])[f"TidbCluster {KEY}"]
     film = Film(engine.world, TIDB_CLUSTERS, NAMESPACE, NAME, engine.clock.now())
     watcher = Watcher(engine.clock, [film])
@@ -78,7 +76,7 @@ def plan_comes_true(engine: Engine, plan: Plan) -> Outcome:
         watcher.look()
         return watcher.is_over()
 
-    engine.run_until(is_over, _LONGEST)
+    engine.run_until(is_over, LONGEST)
     return _outcome(engine, plan, differences(planned, forecast(film.frames)))
 
 
@@ -125,11 +123,11 @@ def _disorder(planned: Iterable[Step], happened: Iterable[Step]) -> Iterator[str
 def drill_comes_true(engine: Engine, plan: Plan) -> Outcome:
     """Drill a loss at a moment of a change from `changes`, both drawn from the plan's seed; compare the damage."""
     draw = SeededRandomness(f"drill {plan.name} {plan.seed}")
-    with _twin(engine, plan) as (scene, after):
+    with twin(engine, plan) as (scene, after):
         steps = change(scene, [after])[f"TidbCluster {KEY}"].steps
     step = pick(draw, ["", *map(named, steps)])
     loss = _loss(engine, draw)
-    with _twin(engine, replace(plan, given=())) as (scene, after):
+    with twin(engine, replace(plan, given=())) as (scene, after):
         (drilled,) = drill(scene, [after], loss, When(step=step))
     happened = struck(engine, plan, loss, step)
     found = damages_differ(drilled.damages[f"TidbCluster {KEY}"], happened)
@@ -152,7 +150,7 @@ def struck(engine: Engine, plan: Plan, loss: Loss, step: str) -> Damage:
     engine.begin(replace(plan, given=()))
     engine.judge = _Camera(engine.world, film)
     # until a pod is gone, its removal looks like a restart
-    engine.run_until(lambda: not step or _pod_of(step) in {each.pod for each in forecast(film.frames).steps}, _LONGEST)
+    engine.run_until(lambda: not step or _pod_of(step) in {each.pod for each in forecast(film.frames).steps}, LONGEST)
     at = round(engine.elapsed, 3)  # as in frames
     Events(engine, [_fault(loss)])
     engine.run(_AFTERWARDS)
@@ -219,7 +217,7 @@ def _effects(found: Damage) -> dict[str, object]:
 
 
 @contextmanager
-def _twin(engine: Engine, plan: Plan) -> Iterator[tuple[Scene, Json]]:
+def twin(engine: Engine, plan: Plan) -> Iterator[tuple[Scene, Json]]:
     """The twin of the world, once what the plan is given has happened, and the cluster after the plan's edit."""
     (edit,) = plan.edits
     if plan.given:
@@ -227,10 +225,10 @@ def _twin(engine: Engine, plan: Plan) -> Iterator[tuple[Scene, Json]]:
         engine.run(_GIVEN)
     recording = record(engine.admin, engine.cluster())
     secrets = [_as_issued(each.decode()) for each in engine.admin.list_page(SECRETS, NAMESPACE).items]
-    twin = twin_of(recording, secrets, engine.clock.wall(), TIMINGS)
+    built = twin_of(recording, secrets, engine.clock.wall(), TIMINGS)
     after = merged(engine.cluster(), {"spec": edit.spec, "status": None})
-    with twin.stage:
-        yield entered(with_fields(twin, settings=with_fields(engine.settings, rechecks=False)), [after]), after
+    with built.stage:
+        yield entered(with_fields(built, settings=with_fields(engine.settings, rechecks=False)), [after]), after
 
 
 def _as_issued(secret: Json) -> Json:

@@ -6,19 +6,15 @@ from dataclasses import replace
 import pytest
 
 from kube.objects import Json
-from rehearsal.change import Scene, entered
 from rehearsal.damage import Damage, Failover, Outage, Spell
 from rehearsal.drill import Drilled, Loss, When, drill
 from rehearsal.forecast import Floor, Step
-from rehearsal.recording import record
-from rehearsal.twin import twin_of
 from simulate.engine.engine import Engine
 from simulate.engine.plan import Edit, Plan
-from simulate.engine.trees import merged
-from simulate.engine.worlds import KEY, NAMESPACE, TIMINGS
+from simulate.engine.worlds import KEY, NAMESPACE
 from simulate.families.generate import generated
 from simulate.run import prepare
-from simulate.truth import changes, damages_differ, drill_comes_true, struck
+from simulate.truth import changes, damages_differ, drill_comes_true, struck, twin
 
 CHANGES: Mapping[str, tuple[str, Json]] = {
     "tidb": ("mortal-tidb", {"tidb": {"config": {"log": {"level": "warn"}}}}),
@@ -28,12 +24,9 @@ CHANGES: Mapping[str, tuple[str, Json]] = {
 """Clusters on six machines whose operator fails over within a minute, and changes that restart pods, by component."""
 
 
-def drilled(engine: Engine, after: Json, loss: Loss) -> Drilled:
-    """The worst moment of a loss, on the twin of a world."""
-    recording = record(engine.admin, engine.cluster())
-    twin = twin_of(recording, [], engine.clock.wall(), TIMINGS)
-    with twin.stage:
-        scene: Scene = entered(replace(twin, settings=replace(engine.settings, rechecks=False)), [after])
+def drilled(engine: Engine, plan: Plan, loss: Loss) -> Drilled:
+    """The worst moment of a loss during a plan's change, on the twin of a world."""
+    with twin(engine, plan) as (scene, after):
         return max(drill(scene, [after], loss, When(each=True)), key=lambda each: each.severity)
 
 
@@ -54,11 +47,10 @@ def test_the_worst_moment_of_a_drill_is_as_bad_in_the_world(change: str, kind: s
     cluster, spec = CHANGES[change]
     plan = Plan(name="drill", cluster=cluster, edits=(Edit(at=0.0, spec=spec),))
     engine = prepare(plan)
-    after = merged(engine.cluster(), {"spec": spec, "status": None})
     victim = f"basic-{change}-1"
     place = engine.world.kubelet.node_of(NAMESPACE, victim).name
     loss = Loss(kind, {"node": place, "pod": victim}.get(kind, ""), seconds)
-    worst = drilled(engine, after, loss)
+    worst = drilled(engine, plan, loss)
     expected = worst.damages[f"TidbCluster {KEY}"]
     # databases serve without an operator, and this change leaves no spare for another loss
     assert (kind != "operator") is expected.stops
