@@ -18,7 +18,7 @@ help: ## Show this help
 	@hack/setup.sh .venv backup,ui
 	@touch $@
 
-.venv/.dev: setup.cfg pyproject.toml hack/setup.sh
+.venv/.dev: setup.cfg pyproject.toml hack/setup.sh hack/dev.lock
 	@hack/setup.sh .venv dev
 	@touch .venv/.runtime $@
 

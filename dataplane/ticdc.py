@@ -58,7 +58,7 @@ class TiCDCClient:
         An answer that is not a list is an error, where v1.6 takes it for an empty list. Raises Unavailable, ApiError.
         """
         try:
-            captures: Sequence[Capture] = self._call.get_json("/api/v1/captures", _CAPTURES)
+            captures: tuple[Capture, ...] = self._call.get_json("/api/v1/captures", _CAPTURES)
         except NotFound:
             return None
         return captures

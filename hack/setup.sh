@@ -42,7 +42,7 @@ if ! "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 
     echo "setup: waiting for another installation into $dir"
     "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
     sources=${0%/*}/..
-    if [ -f "$stamp" ] && [ -z "$(find "$sources/setup.cfg" "$sources/pyproject.toml" "$0" -newer "$stamp")" ]; then
+    if [ -f "$stamp" ] && [ -z "$(find "$sources/setup.cfg" "$sources/pyproject.toml" "$sources/hack/dev.lock" "$0" -newer "$stamp")" ]; then
         exit 0
     fi
 fi
@@ -67,5 +67,8 @@ fi
 echo "setup: installing this project into $dir; the first time takes a minute or two"
 quiet=-q
 [ ! -t 1 ] || quiet=
-"$dir/bin/python" -m pip install $quiet --disable-pip-version-check --editable ".$extra"
+# maintainers get the versions that the checks passed with; users get the latest that fit their Python
+locked=
+[ "${2:-}" != dev ] || locked=--constraint=hack/dev.lock
+"$dir/bin/python" -m pip install $quiet --disable-pip-version-check $locked --editable ".$extra"
 : >"$stamp"

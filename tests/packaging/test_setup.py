@@ -1,7 +1,9 @@
 """Missing programs of a machine are named, with the packages that provide them (`hack/setup.sh`)."""
 
+import configparser
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +43,16 @@ def make_python(directory: Path, body: str, name: str = "python3.11") -> Path:
     python.write_text(f"#!/bin/sh\n{body}\n")
     python.chmod(0o755)
     return python
+
+
+def test_the_development_lock_pins_each_declared_package() -> None:
+    declared = configparser.ConfigParser()
+    declared.read(ROOT / "setup.cfg")
+    texts = (declared["options"]["install_requires"], declared["options.extras_require"]["dev"])
+    lines = [line.strip() for text in texts for line in text.splitlines()]
+    wanted = {re.split(r"[\[<>=~ ]", line)[0].lower() for line in lines if line and not line.startswith("#")}
+    pinned = re.findall(r"^([\w.-]+)==", (ROOT / "hack" / "dev.lock").read_text(), re.MULTILINE)
+    assert set() == wanted - set(pinned)
 
 
 def test_a_missing_python_is_named(tmp_path: Path) -> None:
