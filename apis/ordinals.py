@@ -69,6 +69,10 @@ class OrdinalSet:
             bound += 1
         return bound
 
+    def __contains__(self, ordinal: int) -> bool:
+        """True if a pod has this ordinal."""
+        return ordinal < self.bound and ordinal not in self.slots
+
     @property
     def ordinals(self) -> list[int]:
         """The ordinals of the pods, ascending."""

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import final
 
+from apis.ordinals import OrdinalSet
 from kube.actions import Apply, Merge
 from kube.objects import Json, Object
 from kube.resources import STATEFUL_SETS
@@ -19,7 +20,7 @@ from member.apply.writes import make_or_find
 from member.context import ClusterContext
 from member.evidence import Evidence, require
 from member.labels import ADMITTED_TEMPLATE
-from member.objects.stateful_set import ON_DELETE, lowest_restarted, ordinals_of
+from member.objects.stateful_set import ON_DELETE, lowest_restarted, ordinals_of, with_slots
 
 _CONSTRUCTORS = object()
 
@@ -31,9 +32,9 @@ class EvidenceMissing(AssertionError):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicas:
-    """The replicas that a StatefulSet gets; `gone` is the evidence for each pod that is removed, the highest first."""
+    """The pods that a StatefulSet gets; `gone` is the evidence for each pod that is removed, the highest first."""
 
-    count: int
+    pods: OrdinalSet
     gone: tuple[Evidence, ...] = ()
     maker: InitVar[object]
 
@@ -43,28 +44,38 @@ class Replicas:
         for each in self.gone:
             require(each, "Replicas.lowered")
 
+    @property
+    def count(self) -> int:
+        """The number of pods."""
+        return self.pods.replicas
+
     @classmethod
     def unchanged(cls, body: Json) -> "Replicas":
-        """The present number."""
-        return cls(count=body["spec"]["replicas"], maker=_CONSTRUCTORS)
+        """The present pods."""
+        return cls(pods=ordinals_of(body), maker=_CONSTRUCTORS)
 
     @classmethod
-    def raised(cls, body: Json, count: int) -> "Replicas":
-        """At least the present number. Raises ValueError for fewer."""
-        if count < body["spec"]["replicas"]:
-            raise ValueError(f"{count} replicas are fewer than {body['spec']['replicas']}; use Replicas.lowered")
-        return cls(count=count, maker=_CONSTRUCTORS)
+    def raised(cls, body: Json, pods: OrdinalSet) -> "Replicas":
+        """At least the present pods. Raises ValueError if one is missing."""
+        if missing := [each for each in ordinals_of(body).ordinals if each not in pods]:
+            raise ValueError(f"{pods} would remove pods {missing}; use Replicas.lowered")
+        return cls(pods=pods, maker=_CONSTRUCTORS)
 
     @classmethod
-    def lowered(cls, body: Json, gone: Sequence[Evidence]) -> "Replicas":
-        """One fewer for each pod, from the highest down, of which evidence says that nothing is left."""
-        return cls(count=body["spec"]["replicas"] - len(gone), gone=tuple(gone), maker=_CONSTRUCTORS)
+    def lowered(cls, body: Json, gone: Sequence[Evidence], wanted: OrdinalSet | None = None) -> "Replicas":
+        """The present pods without the first on the way to `wanted`, as many as evidence says that nothing is left of.
+
+        Without `wanted`, the highest ones go.
+        """
+        here = ordinals_of(body)
+        steps = here.steps(wanted or OrdinalSet(here.replicas - len(gone), here.slots))
+        return cls(pods=steps[len(gone) - 1].after if gone else here, gone=tuple(gone), maker=_CONSTRUCTORS)
 
     @classmethod
     def as_found(cls, count: int, looked: Evidence) -> "Replicas":
         """The number of pods that a live read has found, for a StatefulSet that is recreated around them."""
         require(looked, "Replicas.as_found")
-        return cls(count=count, maker=_CONSTRUCTORS)
+        return cls(pods=OrdinalSet(count), maker=_CONSTRUCTORS)
 
 
 @final
@@ -117,12 +128,13 @@ class UpdateStrategy:
 
 
 def with_replicas(desired: Json, replicas: Replicas) -> Json:
-    """`desired` with this number of replicas."""
-    return desired | {"spec": desired["spec"] | {"replicas": replicas.count}}
+    """`desired` with these pods."""
+    sized: Json = desired | {"spec": desired["spec"] | {"replicas": replicas.count}}
+    return with_slots(sized, replicas.pods.slots)
 
 
 def with_size(desired: Json, replicas: Replicas) -> Json:
-    """`desired` with this number of replicas, and a partition above them."""
+    """`desired` with these pods, and a partition above them."""
     sized = with_replicas(desired, replicas)
     if "rollingUpdate" not in sized["spec"]["updateStrategy"]:
         return sized

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from apis import predicates
-from apis.ordinals import desired_ordinals, desired_replicas
+from apis.ordinals import OrdinalSet, desired_ordinals, desired_replicas
 from dataplane.dm import OFFLINE, LiveMaster, LiveWorker
 from dataplane.errors import Conflict
 from kube.objects import Object
@@ -197,7 +197,7 @@ async def _drain_worker(removal: PodRemoval) -> Evidence | Waiting:
     if not predicates.is_synced(ctx.tc, WORKER):
         return Waiting("DMWorkerUnknown", "waiting for DM to report its workers before scaling in", soon)
     found = api_clients.dm_masters(ctx).workers()
-    left = sorted(each.name for each in found if _is_above(ctx, each, removal.ordinal))
+    left = sorted(each.name for each in found if _leaves_first(removal, each))
     if left:
         # otherwise one free worker would count for two leaving ones
         return Waiting("ScalingIn", f"waiting until worker {', '.join(left)} is taken out of DM", soon)
@@ -214,18 +214,19 @@ async def _drain_worker(removal: PodRemoval) -> Evidence | Waiting:
     return free
 
 
-def _without_heir(ctx: DMContext, found: Sequence[LiveWorker], staying: int) -> list[str]:
+def _without_heir(ctx: DMContext, found: Sequence[LiveWorker], staying: OrdinalSet) -> list[str]:
     """The sources of all leaving workers, if fewer of the remaining workers are free; otherwise empty."""
-    leaves = [each for each in found if _is_above(ctx, each, staying - 1)]
+    owners = [(each, _ordinal_of_worker(ctx, each.name)) for each in found]
+    leaves = [each for each, own in owners if own is not None and own not in staying]
     free = [each for each in found if each not in leaves and not each.source and each.stage not in ("", OFFLINE)]
     bound = [f"source {each.source} of pod {each.name}" for each in leaves if each.source]
     return bound if len(bound) > len(free) else []
 
 
-def _is_above(ctx: DMContext, worker: LiveWorker, ordinal: int) -> bool:
-    """True if a worker belongs to a pod with an ordinal above this one."""
-    own = _ordinal_of_worker(ctx, worker.name)
-    return own is not None and own > ordinal
+def _leaves_first(removal: PodRemoval, worker: LiveWorker) -> bool:
+    """True if a worker belongs to a pod that leaves before this one: its ordinal is higher."""
+    own = _ordinal_of_worker(removal.ctx, worker.name)
+    return own is not None and own > removal.ordinal and own not in removal.staying
 
 
 def _ordinal_of_worker(ctx: DMContext, name: str) -> int | None:

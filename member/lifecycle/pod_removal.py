@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from apis.ordinals import OrdinalSet
 from apis.times import parse_time, stamp
 from kube.actions import Apply
 from kube.objects import Json, Object
@@ -21,13 +22,13 @@ from member.naming import pod_name, pvc_name
 class PodRemoval:
     """A pod that is leaving, or was about to leave; `pod` and `claims` may come from the cache.
 
-    The `staying` lowest ordinals stay; all others leave, including this one.
+    `staying` holds the pods that stay; all others leave, including this one.
     """
 
     ctx: OwnContext
     component: str
     ordinal: int
-    staying: int
+    staying: OrdinalSet
     pod: Object | None
     claims: tuple[Object, ...]
 
@@ -105,10 +106,12 @@ def cached(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> Pod
     lister, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
     claims = (lister.get(namespace, name) for name in claims_of_templates(body, pod))
     found = tuple(claim for claim in claims if claim is not None)
-    return PodRemoval(ctx, component, ordinal, ordinal, ctx.listers.pods.get(namespace, pod), found)
+    return PodRemoval(ctx, component, ordinal, OrdinalSet(ordinal), ctx.listers.pods.get(namespace, pod), found)
 
 
-def live(ctx: ClusterContext, component: str, body: Json, ordinal: int, staying: int | None = None) -> PodRemoval:
+def live(
+    ctx: ClusterContext, component: str, body: Json, ordinal: int, staying: OrdinalSet | None = None
+) -> PodRemoval:
     """A pod and its claims, read from the API server; without `staying`, all pods below this one stay.
 
     Raises ApiError, TransportError.
@@ -117,7 +120,7 @@ def live(ctx: ClusterContext, component: str, body: Json, ordinal: int, staying:
     find, namespace = ctx.deps.client.find, ctx.namespace
     claims = (find(PERSISTENT_VOLUME_CLAIMS, name, namespace) for name in claims_of_templates(body, pod))
     found = tuple(claim for claim in claims if claim is not None)
-    stays = ordinal if staying is None else staying
+    stays = OrdinalSet(ordinal) if staying is None else staying
     return PodRemoval(ctx, component, ordinal, stays, find(PODS, pod, namespace), found)
 
 

@@ -166,7 +166,8 @@ def comes_first(removal: PodRemoval, component: str, what: str, lost: Sequence[s
         waiting = f"waiting for the lost {what} of {', '.join(lost)} to be replaced before scaling in"
         return Waiting("ScalingIn", waiting, next_poll(removal.ctx, component))
     names = (pod.metadata.name for pod in pods_of(removal.ctx, component))
-    if above := [name for name in names if ordinal_of(name) > removal.ordinal]:
+    leaving = [name for name in names if ordinal_of(name) not in removal.staying]
+    if above := [name for name in leaving if ordinal_of(name) > removal.ordinal]:
         return Waiting("ScalingIn", f"waiting for pod {', '.join(above)} to be deleted")
     return None
 

@@ -22,7 +22,7 @@ from apis import predicates
 from apis.accessor import Component
 from apis.accessor import component as component_of
 from apis.components import component_type
-from apis.ordinals import ordinals, slots_annotation
+from apis.ordinals import OrdinalSet, Step, slots_annotation
 from dataplane.errors import DataPlaneError
 from kube.actions import Decision, Emit
 from kube.deletion import Destroyer, LiveObject
@@ -38,7 +38,7 @@ from member.labels import DELETE_SLOTS, MEMBER_ID, PVC_DEFER_DELETING, STORE_ID,
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval, claims_of_templates
 from member.naming import pod_name
-from member.objects.stateful_set import ordinals_of
+from member.objects.stateful_set import is_advanced, ordinals_of
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import pods_of
 from member.observed.status import SCALE, set_phase
@@ -72,22 +72,26 @@ async def next_replicas(
 
     Raises ApiError, TransportError, DataPlaneError.
     """
-    there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
-    if wanted <= there:
-        return Replicas.unchanged(body), None
+    here, goal = ordinals_of(body), ordinals_of(desired)
+    there, steps = here.replicas, here.steps(goal)
+    wanted = there + len(steps)
+    if not steps:
+        # slots without effect follow the spec
+        return Replicas.raised(body, goal), None
     if not _all_exist(ctx, component, body):
         what = f"waiting for the {there} pods requested so far to exist"
         return Replicas.unchanged(body), kept_by_lost_nodes(ctx, component, what) or Waiting("ScalingOut", what)
     if waiting := scale_out.allowed(ctx):
         return Replicas.unchanged(body), waiting
-    step = min(wanted, there + scale_out.limit(component_of(ctx.tc, component)))
-    pods = [(ordinal, pod_name(ctx.tc, component, ordinal)) for ordinal in ordinals(step)[there:]]
+    steps = steps[: scale_out.limit(component_of(ctx.tc, component))]
+    pods = [pod_name(ctx.tc, component, step.ordinal) for step in steps]
     # check all pods, so that their claims are deleted in parallel
-    in_the_way = [await _in_the_way(ctx, component, scale_out, body, pod) for _, pod in pods]
-    for (ordinal, _), obstacle in zip(pods, in_the_way, strict=True):
+    in_the_way = [await _in_the_way(ctx, component, scale_out, body, pod) for pod in pods]
+    for step, obstacle in zip(steps, in_the_way, strict=True):
         if obstacle:
-            return Replicas.raised(body, ordinal), obstacle
-    return Replicas.raised(body, step), Waiting("ScalingOut", f"scaling out from {there} to {wanted} pods")
+            return Replicas.raised(body, here), obstacle
+        here = step.after
+    return Replicas.raised(body, here), Waiting("ScalingOut", f"scaling out from {there} to {wanted} pods")
 
 
 def _all_exist(ctx: ClusterContext, component: str, body: Json) -> bool:
@@ -100,26 +104,38 @@ def _all_exist(ctx: ClusterContext, component: str, body: Json) -> bool:
     return bool(missing) and status is not None and missing.issubset(status.failed_pods)
 
 
-def next_returning(ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, wanted: int) -> str:
-    """The next pod that PD counts on but the StatefulSet is too small for; empty if there is none (I4, R14).
+def next_returning(
+    ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, wanted: OrdinalSet
+) -> Step | None:
+    """The next pod that PD counts on but the StatefulSet lacks; None if there is none (I4, R14).
 
     The pod returns whatever made the StatefulSet too small, and even if the spec asks for fewer pods: without it PD may
     lose its quorum, and a member may leave only by the steps of a scale-in. If PD does not answer and the status lists
     no member, an unmarked volume claim counts as a member. Raises ApiError, TransportError.
     """
-    there, status = body["spec"]["replicas"], predicates.status_of(ctx.tc, component)
+    here, status = ordinals_of(body), predicates.status_of(ctx.tc, component)
     if status is None or not component_type(component).claims.hold_data:
-        return ""
-    pods = {ordinal: pod_name(ctx.tc, component, ordinal) for ordinal in range(there, max(wanted, there + 1))}
+        return None
+    joining = [step for step in here.steps(wanted) if step.ordinal in wanted]
+    steps = joining or _single_steps(here)
+    pods = {step.ordinal: pod_name(ctx.tc, component, step.ordinal) for step in steps}
     members = {ordinal for ordinal, pod in pods.items() if scale_out.is_member(ctx, pod)}
-    unknown = set() if status.is_current or status.health else {ordinal for ordinal in pods if ordinal < wanted}
+    unknown = set() if status.is_current or status.health else {ordinal for ordinal in pods if ordinal in wanted}
     if not members | unknown:
-        return ""
+        return None
     found = {ordinal: pod_removal.live(ctx, component, body, ordinal) for ordinal in pods}
     kept = members | {ordinal for ordinal in unknown if found[ordinal].claims}
     # a pod that has left, or is leaving, is removed with its volume first (F32)
-    returns = not found[there].begun and any(not found[ordinal].begun for ordinal in kept)
-    return pods[there] if returns else ""
+    returning = {ordinal for ordinal in kept if not found[ordinal].begun}
+    if joining:
+        return steps[0] if returning and not found[steps[0].ordinal].begun else None
+    return next((step for step in steps if step.ordinal in returning), None)
+
+
+def _single_steps(here: OrdinalSet) -> list[Step]:
+    """Each pod that could join alone: one of a slot, or one above all others."""
+    free = [*(slot for slot in sorted(here.slots) if slot < here.bound), here.bound]
+    return [Step(each, OrdinalSet(here.replicas + 1, here.slots - {each})) for each in free]
 
 
 async def _in_the_way(
@@ -204,31 +220,31 @@ class ScaleIn:
 
 
 async def next_lower_replicas(
-    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
+    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: OrdinalSet
 ) -> tuple[Replicas, NotDone]:
     """The replicas that the StatefulSet gets in this reconcile, and what the remaining scale-in waits for."""
-    there = body["spec"]["replicas"]
-    chosen = range(there - 1, wanted - 1, -1)[: scale_in.limit(component_of(ctx.tc, component))]
+    here = ordinals_of(body)
+    chosen = here.steps(wanted)[: scale_in.limit(component_of(ctx.tc, component))]
     gone: list[Evidence] = []
     unfinished: list[NotDone] = []
-    for ordinal in chosen:
-        left = await _attempt(_drain_one(ctx, component, scale_in, body, ordinal, staying=wanted))
+    for step in chosen:
+        left = await _attempt(_drain_one(ctx, component, scale_in, body, step.ordinal, staying=wanted))
         if not isinstance(left, Evidence):
             unfinished.append(left)
         elif not unfinished:
             gone.append(left)
-    going = Waiting("ScalingIn", f"scaling in from {there} to {wanted} pods")
-    return Replicas.lowered(body, gone), _joined(unfinished) if unfinished else going
+    going = Waiting("ScalingIn", f"scaling in from {here.replicas} to {wanted.replicas} pods")
+    return Replicas.lowered(body, gone, wanted), _joined(unfinished) if unfinished else going
 
 
 async def cancel_removals(
-    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
-) -> tuple[int, NotDone | None]:
-    """Cancel scale-ins that were begun among the `wanted` lowest pods; the number of pods that can stay (F36).
+    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, kept: Sequence[int]
+) -> tuple[int | None, NotDone | None]:
+    """Cancel scale-ins that were begun among the `kept` pods; the first that has already left the data plane (F36).
 
-    The first pod that has already left the data plane must go, and all above it: its data cannot return.
+    That pod must go: its data cannot return.
     """
-    for ordinal in range(wanted):
+    for ordinal in kept:
         # the cache may show marks of a claim that has been deleted
         if not pod_removal.cached(ctx, component, body, ordinal).begun:
             continue
@@ -236,12 +252,12 @@ async def cancel_removals(
         if isinstance(answer, Evidence):
             return ordinal, None
         if answer is not None:
-            return wanted, answer
-    return wanted, None
+            return None, answer
+    return None, None
 
 
 async def _drain_one(
-    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int, *, staying: int
+    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int, *, staying: OrdinalSet
 ) -> Evidence | NotDone:
     removal = pod_removal.live(ctx, component, body, ordinal, staying)
     with bound_contextvars(pod=removal.name):
@@ -304,18 +320,18 @@ class Size:
 
 async def next_size(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
     """Decide on the replicas. Raises ApiError, TransportError, DataPlaneError."""
-    there, wanted = body["spec"]["replicas"], desired["spec"]["replicas"]
-    if pod := next_returning(ctx, component, scaling.out, body, wanted):
-        what = f"recreating pod {pod}, whose data is still in use"
-        return Size(Replicas.raised(body, there + 1), Waiting("ScalingOut", what))
-    kept = min(there, wanted)
-    retained, unfinished = await cancel_removals(ctx, component, scaling.in_, body, kept)
+    here, wanted = ordinals_of(body), ordinals_of(desired)
+    if step := next_returning(ctx, component, scaling.out, body, wanted):
+        what = f"recreating pod {pod_name(ctx.tc, component, step.ordinal)}, whose data is still in use"
+        return Size(Replicas.raised(body, step.after), Waiting("ScalingOut", what))
+    kept = [ordinal for ordinal in here.ordinals if ordinal in wanted]
+    left, unfinished = await cancel_removals(ctx, component, scaling.in_, body, kept)
     if unfinished:
         return Size(Replicas.unchanged(body), unfinished)
-    if retained < kept:
+    if left is not None:
         set_phase(ctx, component, SCALE)
-        return await _finish_removal(ctx, component, scaling, body, retained)
-    if wanted < there:
+        return await _finish_removal(ctx, component, scaling, body, left)
+    if any(step.ordinal not in wanted for step in here.steps(wanted)):
         return Size(*await next_lower_replicas(ctx, component, scaling.in_, body, wanted))
     return Size(*await next_replicas(ctx, component, scaling.out, body, desired))
 
@@ -337,11 +353,16 @@ def _slots(stateful_set: Json) -> str | None:
     return slots
 
 
-async def _finish_removal(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, retained: int) -> Size:
-    """Remove a pod that has already left the data plane; it is recreated with empty volumes afterwards (F32, I32)."""
-    replicas, outcome = await next_lower_replicas(ctx, component, scaling.in_, body, retained)
+async def _finish_removal(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, left: int) -> Size:
+    """Remove a pod that has already left the data plane; it is recreated with empty volumes afterwards (F32, I32).
+
+    All pods above it go with it, unless the StatefulSet is an Advanced one, which can leave out this pod alone.
+    """
+    here = ordinals_of(body)
+    rest = OrdinalSet(here.replicas - 1, here.slots | {left}) if is_advanced(body) else OrdinalSet(left)
+    replicas, outcome = await next_lower_replicas(ctx, component, scaling.in_, body, rest)
     if not isinstance(outcome, Waiting):
         return Size(replicas, outcome)
-    pod = pod_name(ctx.tc, component, retained)
+    pod = pod_name(ctx.tc, component, left)
     what = f"pod {pod} had already left the data plane; recreating it with empty volumes: {outcome.message}"
     return Size(replicas, Waiting(outcome.reason, what, outcome.retry_after))

@@ -1,6 +1,8 @@
 """StatefulSets: the shell around a pod template (objects.md 3.8)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+import msgspec
 
 from apis.accessor import Component
 from apis.ordinals import OrdinalSet, desired_replicas, parse_slots, slots_annotation
@@ -11,6 +13,8 @@ from member.naming import member_name, peer_service
 
 ON_DELETE = "OnDelete"
 """The update strategy with which a StatefulSet restarts no pod."""
+
+_SLOTS = labels.DELETE_SLOTS
 
 
 def stateful_set(
@@ -73,10 +77,24 @@ def lowest_restarted(body: Json, strategy: Json | None = None) -> int:
 def ordinals_of(body: Json) -> OrdinalSet:
     """The pods that a StatefulSet should have. Only an Advanced one has slots; unreadable ones are none (4.4)."""
     replicas: int = body["spec"]["replicas"]
-    text = (body["metadata"].get("annotations") or {}).get(labels.DELETE_SLOTS)
-    if text is None or body.get("apiVersion") != ADVANCED_STATEFUL_SETS.api_version:
+    text = (body["metadata"].get("annotations") or {}).get(_SLOTS)
+    if text is None or not is_advanced(body):
         return OrdinalSet(replicas)
     try:
         return OrdinalSet(replicas, parse_slots(text))
     except ValueError:
         return OrdinalSet(replicas)
+
+
+def with_slots(body: Json, slots: Collection[int]) -> Json:
+    """An Advanced StatefulSet with these slots; a native one as it is."""
+    if not is_advanced(body):
+        return body
+    others = {key: text for key, text in (body["metadata"].get("annotations") or {}).items() if key != _SLOTS}
+    own = {_SLOTS: msgspec.json.encode(sorted(slots)).decode()} if slots else {}
+    return body | {"metadata": body["metadata"] | {"annotations": others | own}}
+
+
+def is_advanced(body: Json) -> bool:
+    """True for an Advanced StatefulSet."""
+    return bool(body.get("apiVersion") == ADVANCED_STATEFUL_SETS.api_version)

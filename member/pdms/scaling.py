@@ -65,7 +65,7 @@ _ASK_AGAIN = 30.0
 async def drain(removal: PodRemoval) -> Evidence | NotDone:
     """Take one step in the removal of a pod. Raises ApiError, TransportError, DataPlaneError."""
     ctx, name = removal.ctx, removal.component
-    if removal.staying == 0 and name == TSO and (needed := _needed(ctx)):
+    if not removal.staying.replicas and name == TSO and (needed := _needed(ctx)):
         return needed
     if waiting := await hand_over(ctx, name, removal.name, "ScalingIn"):
         return waiting

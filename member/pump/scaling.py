@@ -32,7 +32,7 @@ async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     if node.state == PUMP_OFFLINE:
         return pump_node_gone(ctx, removal.name) or _unknown(removal)
     if node.state == PUMP_ONLINE:
-        others = [ordinal for ordinal, each in nodes if ordinal < removal.staying and each.state == PUMP_ONLINE]
+        others = [ordinal for ordinal, each in nodes if ordinal in removal.staying and each.state == PUMP_ONLINE]
         return _still_needed(removal, others) or await _close(removal, node)
     return _waiting(removal, node)
 
@@ -44,7 +44,7 @@ def _still_needed(removal: PodRemoval, others: list[int]) -> Waiting | Refused |
     if others or not writers:
         return None
     what = f"keeping pod {removal.name}: no Pump node that stays is online, and {', '.join(writers)} writes binlogs"
-    if removal.staying > 0:
+    if removal.staying.replicas:
         return Waiting("ScalingIn", what, _soon(removal))
     way_out = (
         "set spec.pump.replicas to 1 and spec.tidb.binlogEnabled to false; scale Pump in to 0 once all TiDB pods have "

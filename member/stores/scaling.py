@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from apis import predicates
 from apis.accessor import component as component_of
+from apis.ordinals import OrdinalSet
 from apis.times import stamp
 from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
 from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDReads, Store
@@ -345,14 +346,14 @@ def _leaders(ctx: ReconcileContext, kind: StoreKind, pod: str, store: Store) -> 
 
 
 def _divided(
-    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store: Store, staying: int
+    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store: Store, staying: OrdinalSet
 ) -> tuple[Sequence[Store], Sequence[Store]]:
     """The stores of the kind that stay (peers' stores included), and those that leave (`store` included)."""
     book = address_book(ctx.tc)
     stay, leave = list[Store](), list[Store]()
     for each in filter(kind.has, stores):
         owner = book.ordinal_of(kind.name, each.address)
-        stays = each.id != store.id and (owner is None or owner < staying)
+        stays = each.id != store.id and (owner is None or owner in staying)
         (stay if stays else leave).append(each)
     return stay, leave
 

@@ -1,20 +1,25 @@
 """Which pods a StatefulSet has, wherever code asks: with delete slots only if it is an Advanced one (4.4)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import msgspec
 import pytest
 
+from apis.ordinals import OrdinalSet
 from kube.objects import Json, Object
-from kube.resources import ADVANCED_STATEFUL_SETS
+from kube.resources import ADVANCED_STATEFUL_SETS, TIDB_CLUSTERS
 from member.apply import stateful_set
 from member.apply.stateful_set import EvidenceMissing, Replicas, UpdateStrategy, with_size
-from member.context import Dependencies, ReconcileContext
+from member.context import Dependencies, Listers, ReconcileContext
+from member.evidence import Evidence, pods_live
 from member.lifecycle.creation import claim_of_others
+from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.roll_view import RollView
 from member.lifecycle.rolling import Rolling
+from member.lifecycle.scaling import ScaleIn, ScaleOut, Scaling, next_size
 from member.objects.stateful_set import lowest_restarted, ordinals_of
 from member.tikv import desired
 from meta.templates import unlabelled_pods
@@ -137,3 +142,78 @@ def test_another_slot_is_not_written_without_evidence() -> None:
     with pytest.raises(EvidenceMissing, match=r"without evidence for each pod that is removed"):
         concluded(ctx, stateful_set.update(ctx, wanted, live, replicas=replicas, strategy=strategy))
     assert "PATCH demo-tikv" not in api.calls
+
+
+class Scaled:
+    """A TiDB whose pods drain at once, scaled as a StatefulSet of some kind is written reconcile by reconcile."""
+
+    def __init__(self, api_version: str) -> None:
+        self._api, self._version = FakeApi(), api_version
+        ctx = context(self._api, cluster(tidb={"replicas": 1}))
+        nothing = SimpleNamespace(get=lambda *_: None)
+        listers = cast("Listers", SimpleNamespace(pods=nothing, persistent_volume_claims=nothing))
+        live = ctx.deps.client.get(TIDB_CLUSTERS, "demo", "ns")
+        self._ctx = ReconcileContext(live, ctx.tc, replace(ctx.deps, listers=listers))
+        self.drained: list[tuple[int, list[int]]] = []
+        """Each pod that left, and those that were to stay."""
+
+    async def _drain(self, removal: PodRemoval) -> Evidence:
+        self.drained.append((removal.ordinal, removal.staying.ordinals))
+        return pods_live(self._ctx, "tidb")
+
+    async def _cancel(self, removal: PodRemoval) -> None:
+        raise AssertionError(f"nothing of pod {removal.name} has begun")
+
+    def run(self, before: OrdinalSet, wanted: OrdinalSet) -> list[tuple[int, str | None]]:
+        """The replicas and slots that are written, in order."""
+        out = ScaleOut(lambda _: 1, lambda _: None, lambda *_: False, lambda *_: None)
+        scaling = Scaling(out, ScaleIn(lambda _: 1, self._drain, self._cancel))
+        there, goal, written = self._body(before), self._body(wanted), list[tuple[int, str | None]]()
+        for _ in range(9):
+            size = concluded(self._ctx, next_size(self._ctx, "tidb", scaling, there, goal))
+            there = with_size(goal, size.replicas) | {"status": {"replicas": size.replicas.count}}
+            if size.outcome is None:
+                return written
+            annotations = there["metadata"].get("annotations") or {}
+            written.append((there["spec"]["replicas"], annotations.get("delete-slots")))
+        raise AssertionError(f"not settled: {written}, {size.outcome}")
+
+    def _body(self, pods: OrdinalSet) -> Json:
+        made = body(str(sorted(pods.slots)), self._version, pods.replicas)
+        made["metadata"]["name"] = "demo-tidb"
+        return made | {"spec": made["spec"] | {"volumeClaimTemplates": []}, "status": {"replicas": pods.replicas}}
+
+
+def pods(replicas: int, *slots: int) -> OrdinalSet:
+    return OrdinalSet(replicas, frozenset(slots))
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "expected", "drained"),
+    [
+        (pods(4), pods(3, 1), [(3, "[1]")], [(1, [0, 2, 3])]),
+        (pods(3), pods(3, 1), [(4, None), (3, "[1]")], [(1, [0, 2, 3])]),
+        (pods(3, 1), pods(4), [(4, None)], []),
+        (pods(3, 1), pods(3), [(4, None), (3, None)], [(3, [0, 1, 2])]),
+        (pods(4), pods(2, 0), [(3, None), (2, "[0]")], [(3, [1, 2]), (0, [1, 2])]),
+        (pods(3, 1), pods(2, 1), [(2, "[1]")], [(3, [0, 2])]),
+        (pods(3), pods(3, 5), [], []),
+    ],
+)
+@pytest.mark.rule("4.4")
+def test_an_advanced_stateful_set_is_scaled_pod_by_pod_as_by_v1_6(
+    before: OrdinalSet,
+    wanted: OrdinalSet,
+    expected: list[tuple[int, str | None]],
+    drained: list[tuple[int, list[int]]],
+) -> None:
+    tidb = Scaled(ADVANCED)
+    assert expected == tidb.run(before, wanted)
+    assert drained == tidb.drained
+
+
+@pytest.mark.rule("4.4")
+def test_slots_do_not_count_for_a_native_stateful_set() -> None:
+    tidb = Scaled(NATIVE)
+    assert [(2, "[0]")] == tidb.run(pods(3), pods(2, 0))
+    assert [(2, [0, 1])] == tidb.drained

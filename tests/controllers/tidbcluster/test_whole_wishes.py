@@ -82,7 +82,7 @@ def test_a_scale_in_is_possible_as_a_whole_or_removes_nothing(world: OperatorWor
 @pytest.mark.rule("lifecycle-8")
 def test_reports_a_scale_in_that_is_judged_pod_by_pod(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = pod_removal.live
-    monkeypatch.setattr(pod_removal, "live", lambda ctx, part, body, pod, _=0: honest(ctx, part, body, pod, pod))
+    monkeypatch.setattr(pod_removal, "live", lambda ctx, part, body, pod, _=None: honest(ctx, part, body, pod))
     with pytest.raises(AssertionError, match="FailedScaleIn"):
         test_a_scale_in_is_possible_as_a_whole_or_removes_nothing(world, "tikv")
 

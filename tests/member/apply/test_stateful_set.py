@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apis.ordinals import OrdinalSet
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
 from member.apply import stateful_set
@@ -78,11 +79,11 @@ def test_evidence_of_one_pod_is_none_of_two() -> None:
 
 def test_more_replicas_need_no_evidence() -> None:
     here = Written(tikv(3))
-    more = Replicas.raised(here.body, 5)
+    more = Replicas.raised(here.body, OrdinalSet(5))
     spec = here.update(with_size(here.body, more), more)
     assert (5, rolling(5)) == (spec["replicas"], spec["updateStrategy"])
-    with pytest.raises(ValueError, match=r"2 replicas are fewer than 3; use Replicas\.lowered"):
-        Replicas.raised(here.body, 2)
+    with pytest.raises(ValueError, match=r"would remove pods \[2\]; use Replicas\.lowered"):
+        Replicas.raised(here.body, OrdinalSet(2))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_a_stateful_set_has_no_other_way() -> None:
 @pytest.mark.parametrize(
     "forge",
     [
-        lambda _: Replicas(count=2, maker=object()),
+        lambda _: Replicas(pods=OrdinalSet(2), maker=object()),
         lambda _: UpdateStrategy(spec=rolling(0), maker=object()),
         lambda body: Replicas.lowered(body, [True]),  # type: ignore[list-item]
         lambda _: Replicas.as_found(2, True),  # type: ignore[arg-type]
@@ -186,12 +187,12 @@ def tikv_with(change: Json, *, since_our_write: int) -> Json:
 def test_a_change_of_the_pod_template_by_admission_is_not_sent_along() -> None:
     """While its webhook is silent for a moment, pods would restart for nothing."""
     here = Written(tikv_with({"env": [{"name": "REGION", "value": "north"}]}, since_our_write=0))
-    more = Replicas.raised(here.body, 5)
+    more = Replicas.raised(here.body, OrdinalSet(5))
     spec = here.update(with_size(tikv(3), more), more)
     assert (5, here.body["spec"]["template"]) == (spec["replicas"], spec["template"])
 
 
 def test_a_foreign_edit_of_the_pod_template_is_undone() -> None:
     here = Written(tikv_with({"image": "theirs"}, since_our_write=1))
-    more = Replicas.raised(here.body, 5)
+    more = Replicas.raised(here.body, OrdinalSet(5))
     assert tikv(3)["spec"]["template"] == here.update(with_size(tikv(3), more), more)["template"]
