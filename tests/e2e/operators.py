@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -86,6 +87,12 @@ class Operator:
     def descriptors(self) -> int:
         """The number of its open files and connections."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    @property
+    def most_data(self) -> int | None:
+        """The bytes of private memory that the kernel lets it have (RLIMIT_DATA); None without a limit."""
+        most = resource.prlimit(self.pid, resource.RLIMIT_DATA)[1]
+        return None if most == resource.RLIM_INFINITY else most
 
     def _status(self, name: str) -> int:
         """A number that the kernel shows of the process."""

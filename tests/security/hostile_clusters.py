@@ -26,14 +26,15 @@ from tests.security.hostile_servers import MODES, HostileNetwork
 MOST_MEMORY = 256 << 20
 """Bytes: half of what the manifest allows. The limit is in force for all private memory, as a cgroup's would be."""
 
-_LIMITED = f"""
+LIMIT = f"""
 import resource, runpy, threading
 threading.stack_size(256 << 10)
 resource.setrlimit(resource.RLIMIT_DATA, ({MOST_MEMORY}, {MOST_MEMORY}))
-runpy.run_module("controller_manager", run_name="__main__", alter_sys=True)
 """
-"""The operator under RLIMIT_DATA, which counts stacks whether or not they are used: 8 MiB for each of 200 threads would
-leave nothing. A cgroup would take rights that not every machine grants."""
+"""The start of a program under RLIMIT_DATA, which counts stacks whether or not they are used: 8 MiB for each of 200
+threads would leave nothing. A cgroup would take rights that not every machine grants."""
+
+_LIMITED = f'{LIMIT}runpy.run_module("controller_manager", run_name="__main__", alter_sys=True)'
 
 _OF_THE_CHART = {"MALLOC_MMAP_THRESHOLD_": "131072"}
 """Without it, the allocator keeps pieces of long answers for each thread: up to 90 MiB more after two minutes."""
@@ -134,7 +135,7 @@ def _bring_up(client: Client, network: HostileNetwork) -> None:
 
 
 def wait_for_change(client: Client) -> float:
-    """Change the calm cluster; seconds from the answer to the operator's first write for it."""
+    """Change the calm cluster; seconds until the operator has written it. Raises AssertionError after 60."""
     value = str(next(_CHANGES))
     client.patch(TIDB_CLUSTERS, "t", CALM, {"spec": {"pd": {"service": {"labels": {"change": value}}}}})
     started = CLOCK.now()
