@@ -14,6 +14,9 @@ VERIFIED = "Verified"
 FILES_DIFFER = "FilesDiffer"
 """The reason if files are missing or different; other reasons mean that they could not be checked."""
 
+LOG_STATE_UNREADABLE = "LogStateUnreadable"
+"""The condition of a log backup whose task could not be read since its transition time. v1.6 has no such condition."""
+
 
 def with_condition(
     tree: Json,

@@ -5,10 +5,12 @@ error as JSON, which always fails.
 """
 
 import base64
+import contextlib
 from dataclasses import dataclass
 
 import msgspec
 
+from dataplane.errors import DataPlaneError
 from dataplane.etcd import EtcdClient
 from ports import protobuf
 from ports.foreign_text import shortened
@@ -28,25 +30,34 @@ class LogTask:
     """A log backup task as the cluster records it.
 
     `checkpoint` is the TSO up to which all changes are saved, 0 if unknown. `paused` is the reason of a pause (`manual`
-    for a user's), empty while the task runs.
+    for a user's), empty while the task runs, None if PD did not answer that question.
     """
 
     exists: bool
     checkpoint: int = 0
-    paused: str = ""
+    paused: str | None = ""
 
 
 def read_log_task(etcd: EtcdClient, name: str) -> LogTask:
-    """The current state of the named task. Raises DataPlaneError."""
+    """The current state of the named task. Raises DataPlaneError if PD does not say that it exists (LOG-1, LOG-5)."""
     if etcd.get(f"{_ROOT}/info/{name}") is None:
         return LogTask(exists=False)
-    checkpoint = etcd.get(f"{_ROOT}/checkpoint/{name}/central_global") or b""
-    paused = etcd.get(f"{_ROOT}/pause/{name}")
-    return LogTask(
-        exists=True,
-        checkpoint=int.from_bytes(checkpoint, "big") if len(checkpoint) == _CHECKPOINT_BYTES else 0,
-        paused="" if paused is None else pause_reason(paused),
-    )
+    return LogTask(exists=True, checkpoint=_checkpoint(etcd, name), paused=_paused(etcd, name))
+
+
+def _checkpoint(etcd: EtcdClient, name: str) -> int:
+    with contextlib.suppress(DataPlaneError):
+        found = etcd.get(f"{_ROOT}/checkpoint/{name}/central_global") or b""
+        return int.from_bytes(found, "big") if len(found) == _CHECKPOINT_BYTES else 0
+    return 0
+
+
+def _paused(etcd: EtcdClient, name: str) -> str | None:
+    try:
+        found = etcd.get(f"{_ROOT}/pause/{name}")
+    except DataPlaneError:
+        return None
+    return "" if found is None else pause_reason(found)
 
 
 def log_task_names(etcd: EtcdClient) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 import structlog
@@ -32,17 +33,28 @@ AGAIN = 10.0
 """Seconds until a second read must confirm the finding of the first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The answer in place of a task that could not be read: the cause."""
+
+    cause: str
+
+
 @dataclass(slots=True)
 class Watched:
     """The memory of one log backup.
 
     `next_look` is the time of the next read of its task; it is read earlier if its state differs from `stood`, the
     state at the last read. `suspected` is the finding of the last read, which the next one must confirm.
+    `unreadable_since` is the wall time since which no read has succeeded, None if the last one has; `next_report` is
+    the monotonic time before which the condition about that is not written again.
     """
 
     next_look: float = 0.0
     stood: tuple[str, str] = ("", "")
     suspected: LogCondition | None = None
+    unreadable_since: datetime | None = None
+    next_report: float = 0.0
 
 
 class Kernel:
@@ -58,13 +70,13 @@ class Kernel:
         """The memory of a Backup."""
         return self._watched.of(key)
 
-    def look(self, key: str, cluster: Object, name: str, stood: tuple[str, str]) -> LogTask | None:
-        """The present task; None if it is not time to read it, or PD does not answer."""
+    def look(self, key: str, cluster: Object, name: str, stood: tuple[str, str]) -> LogTask | Unreadable | None:
+        """The present task; None if it is not time to read it."""
         watched, now = self.watched(key), self._clock.now()
         if now < watched.next_look and stood == watched.stood:
             return None
         watched.next_look, watched.stood = now + EVERY, stood
-        return self.ask(cluster, name)
+        return self._asked(cluster, lambda etcd: read_log_task(etcd, name))
 
     def rest(self, key: str) -> float:
         """The seconds until the next read."""
@@ -72,11 +84,13 @@ class Kernel:
 
     def ask(self, cluster: Object, name: str) -> LogTask | None:
         """The present task; None if PD does not answer."""
-        return self._asked(cluster, lambda etcd: read_log_task(etcd, name))
+        task = self._asked(cluster, lambda etcd: read_log_task(etcd, name))
+        return None if isinstance(task, Unreadable) else task
 
     def names(self, cluster: Object) -> list[str] | None:
         """The names of all present tasks of a cluster; None if PD does not answer."""
-        return self._asked(cluster, log_task_names)
+        names = self._asked(cluster, log_task_names)
+        return None if isinstance(names, Unreadable) else names
 
     async def end(self, cluster: Object, name: str) -> bool:
         """End the task of a name; return True if PD has confirmed it. Raises LeaseExpired."""
@@ -87,12 +101,12 @@ class Kernel:
             return False
         return True
 
-    def _asked(self, cluster: Object, question: Callable[[EtcdClient], T]) -> T | None:
+    def _asked(self, cluster: Object, question: Callable[[EtcdClient], T]) -> T | Unreadable:
         try:
             return question(self._etcd_of(cluster))
         except _SILENCE as error:
             _log_silence(cluster, error)
-            return None
+            return Unreadable(str(error))
 
 
 def _log_silence(cluster: Object, error: Exception) -> None:

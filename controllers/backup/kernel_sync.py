@@ -28,7 +28,10 @@ class Finding:
 
 
 def finding(spec: BackupSpec, status: Json, name: str, task: LogTask) -> Finding | None:
-    """The finding from the task of a log backup that has begun; None if it agrees with the status."""
+    """The finding from the task of a log backup that has begun; None if it agrees with the status.
+
+    The task shows whether it is paused.
+    """
     command, state = log_backups.asked(spec, status), _state(task)
     if not log_backups.is_in_sync(command, status):
         has_failed = log_backups.entry(status, command).get("phase") == FAILED
@@ -36,7 +39,7 @@ def finding(spec: BackupSpec, status: Json, name: str, task: LogTask) -> Finding
     if state == _MISSING:
         return Finding(LogCondition(START, FAILED, "LogBackupTaskNotFound", _not_found(name)))
     if command == PAUSE:
-        return None if state == _PAUSED else _synced(RESUME, state)
+        return _of_paused(status, state)
     if state == _RUNNING:
         is_reported = status.get("phase") == RUNNING
         return None if is_reported else Finding(LogCondition(START, RUNNING, _REASON, _message(state)), is_certain=True)
@@ -44,6 +47,12 @@ def finding(spec: BackupSpec, status: Json, name: str, task: LogTask) -> Finding
         message = f"TiKV has paused the log backup: {task.paused}; remove the cause, then run `br log resume`"
         return Finding(LogCondition(START, RETRY_FAILED, "LogBackupErrorPaused", message), is_certain=True)
     return _synced(PAUSE, state)
+
+
+def _of_paused(status: Json, state: str) -> Finding | None:
+    if state != _PAUSED:
+        return _synced(RESUME, state)
+    return _synced(PAUSE, state) if log_backups.entry(status, PAUSE).get("phase") == FAILED else None
 
 
 def _synced(command: str, state: str) -> Finding:

@@ -16,8 +16,8 @@ from apis.log_backups import COMPLETE, RUNNING, START, STOP, STOPPED, TRUNCATE, 
 from apis.tidbcluster import TidbCluster
 from apis.times import stamp
 from apis.validation.backups import validate_backup
-from controllers.backup import kernel_sync
-from controllers.backup.kernel import AGAIN, Kernel
+from controllers.backup import kernel_sync, unreadable
+from controllers.backup.kernel import AGAIN, Kernel, Unreadable
 from controllers.backup.sharing import log_backup_named, reader_of
 from controllers.job_deletion import job_terminating
 from controllers.job_owners import status
@@ -102,9 +102,18 @@ async def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
     task = kernel.look(key, found, ctx.name, stood)
     if task is None:
         return kernel.rest(key)
+    watched = kernel.watched(key)
+    if isinstance(task, Unreadable):
+        if said := await unreadable.report(ctx, watched, task.cause):
+            _speak_for(ctx, said.command)
+            await ctx.say(said.kind, said.reason, said.message)
+        return kernel.rest(key)
+    await unreadable.end(ctx, watched)
     if task.checkpoint and str(task.checkpoint) != now.get("logCheckpointTs"):
         await ctx.write(now | {"logCheckpointTs": str(task.checkpoint), "timeSynced": stamp(ctx.now)})
-    watched, seen = kernel.watched(key), kernel_sync.finding(ctx.model.spec, ctx.status, ctx.name, task)
+    if task.paused is None:
+        return kernel.rest(key)
+    seen = kernel_sync.finding(ctx.model.spec, ctx.status, ctx.name, task)
     if seen is not None and (seen.is_certain or seen.said == watched.suspected):
         await _write_finding(ctx, seen.said)
         seen = None

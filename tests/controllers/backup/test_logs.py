@@ -1,22 +1,11 @@
 """A log backup through its life: one Job for each sub-command, and what the cluster itself says (backup.md 3.8)."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS, RESTORES, TIDB_CLUSTERS
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE
 from tests.controllers.backup.log_backups_world import PATH, TSO, LogBackupsWorld
-
-
-@pytest.fixture
-def logs() -> Iterator[LogBackupsWorld]:
-    world = LogBackupsWorld()
-    try:
-        yield world
-    finally:
-        world.stop()
 
 
 @pytest.mark.rule("backup-3.8")
