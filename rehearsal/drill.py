@@ -4,8 +4,9 @@ Each moment of a loss is tried in a copy of this process, which continues from t
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from functools import partial
 
 from kube.objects import Json
@@ -14,7 +15,7 @@ from ports.forks import Forks
 from rehearsal.change import Scene, change, clusters_of, put
 from rehearsal.damage import Damage, damage, is_whole
 from rehearsal.film import PATIENCE, REFUSED, Film, Watcher
-from rehearsal.forecast import Act, Forecast, Step
+from rehearsal.forecast import Act, Forecast, Step, forecast
 from rehearsal.stage import CannotRehearse
 from sandbox.faults import Heal
 
@@ -24,6 +25,8 @@ ANOTHER_REPLICA = 20.0
 """Seconds until another replica of the operator has the Lease of one that ended."""
 
 _LONGEST = 4 * 3600.0
+_LATE = 10.0
+"""The seconds within which a step begins that began at a moment when the change was first rehearsed."""
 _ZONE = "topology.kubernetes.io/zone"
 _NOUNS: Mapping[Act, str] = {"restarts": "restart", "starts": "start", "leaves": "removal"}
 
@@ -91,8 +94,26 @@ def drill(scene: Scene, after: Sequence[Json], loss: Loss, when: When) -> Sequen
     watcher = _Watcher(scene, films)
     for moment in moments:
         watcher.run(lambda: False, began + moment.at)
-        forks.start(partial(_struck, scene, films, watcher, loss, moment))
+        # the step begins at this instant or the next: its pod is still there until then
+        watcher.run(partial(_has_begun, moment.step, films), began + moment.at + _LATE)
+        at = round(scene.stage.clock.now() - began, 3)  # as in frames
+        forks.start(partial(_struck, scene, films, watcher, loss, with_fields(moment, at=at)))
     return forks.results()
+
+
+def _has_begun(step: str, films: Mapping[str, Film]) -> bool:
+    return not step or any(has_begun(step, forecast(film.frames).steps) for film in films.values())
+
+
+def has_begun(step: str, steps: Iterable[Step]) -> bool:
+    """True if a step, named as by `named`, is among `steps`.
+
+    A restart that goes on counts for each step of its pod: until a pod is gone, its removal looks like a restart.
+    """
+    return any(
+        step == named(each) or (each.act == "restarts" and each.ends is None and step.endswith(f" of {each.pod}"))
+        for each in steps
+    )
 
 
 def _moments(scene: Scene, after: Sequence[Json], when: When) -> Sequence[Moment]:

@@ -18,7 +18,7 @@ from kube.resources import SECRETS, TIDB_CLUSTERS
 from ports.randomness import Randomness, SeededRandomness
 from rehearsal.change import LONGEST, Scene, change, entered
 from rehearsal.damage import Damage, damage
-from rehearsal.drill import ANOTHER_REPLICA, Loss, When, drill, named
+from rehearsal.drill import ANOTHER_REPLICA, Loss, When, drill, has_begun, named
 from rehearsal.film import Film, Watcher
 from rehearsal.forecast import Forecast, Step, forecast
 from rehearsal.recording import record
@@ -149,17 +149,11 @@ def struck(engine: Engine, plan: Plan, loss: Loss, step: str) -> Damage:
     film.see_servers()
     engine.begin(replace(plan, given=()))
     engine.judge = _Camera(engine.world, film)
-    # until a pod is gone, its removal looks like a restart
-    engine.run_until(lambda: not step or _pod_of(step) in {each.pod for each in forecast(film.frames).steps}, LONGEST)
+    engine.run_until(lambda: not step or has_begun(step, forecast(film.frames).steps), LONGEST)
     at = round(engine.elapsed, 3)  # as in frames
     Events(engine, [_fault(loss)])
     engine.run(_AFTERWARDS)
     return damage(film.frames, at)
-
-
-def _pod_of(step: str) -> str:
-    """The pod in the name of a step."""
-    return step.rpartition(" ")[2]
 
 
 def _fault(loss: Loss) -> Fault:
