@@ -108,7 +108,7 @@ def _has_begun(step: str, films: Mapping[str, Film]) -> bool:
 def has_begun(step: str, steps: Iterable[Step]) -> bool:
     """True if a step, named as by `named`, is among `steps`.
 
-    A restart that goes on counts for each step of its pod: until a pod is gone, its removal looks like a restart.
+    A restart in progress counts for each step of its pod: until a pod is gone, its removal looks like a restart.
     """
     return any(
         step == named(each) or (each.act == "restarts" and each.ends is None and step.endswith(f" of {each.pod}"))

@@ -13,7 +13,7 @@ from cli.tidb.status.report import Summary
 from cli.tidb.status.reporting import summary
 from cli.tidb.ui.cluster import Zone, read_cluster_view
 from cli.tidb.ui.rehearsals import Rehearse
-from cli.timeline import Timeline, bars_of
+from cli.timeline import Timeline
 from kube.client import Client
 from kube.objects import Json
 from ports.structs import convert
@@ -151,13 +151,13 @@ def _planned(document: Json) -> Result:
     forecast = convert(document | {"floors": document["lowest"]}, Forecast)
     lines = [f"Warning: {each}" for each in forecast.warnings]
     lines += [plan.lowest(forecast.floors)] if forecast.floors else []
-    timeline = Timeline(bars_of(forecast.steps), forecast.seconds)
-    return Result(document["cluster"], plan.verdict(forecast), plan.goes(forecast), timeline, lines)
+    verdict, timeline = plan.verdict(forecast), plan.timeline_of(forecast)
+    return Result(document["cluster"], verdict, plan.goes(forecast), timeline, lines)
 
 
 def _drilled(document: Json) -> Result:
     names = {"outages": "stops", "spells": "regions", "floors": "lowest"}
     damage = convert(document | {field: document[name] for field, name in names.items()}, Damage)
-    timeline, lines = Timeline(bars_of(damage.steps), damage.whole or 0.0), list(drill.lines_of(damage))
-    verdict, events = drill.verdict(damage), drill.events_of(damage)
+    verdict, timeline = drill.verdict(damage), drill.timeline_of(damage)
+    lines, events = list(drill.lines_of(damage)), drill.events_of(damage)
     return Result(document["cluster"], verdict, drill.holds_out(damage), timeline, lines, events)

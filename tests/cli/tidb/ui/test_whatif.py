@@ -19,6 +19,7 @@ _STEPS = [
     {"pod": "basic-tikv-1", "component": "tikv", "act": "starts", "begins": 0, "ends": 9},
     {"pod": "basic-tikv-0", "component": "tikv", "act": "restarts", "begins": 30, "ends": None},
 ]
+_GAPS = [{"component": "tidb", "begins": 15, "seconds": 3, "ready": 0, "needed": 1}]
 _LOWEST = [{"component": "tikv", "before": 1, "lowest": 0}]
 
 
@@ -35,7 +36,7 @@ class Recorded(Rehearsals):
         self.commands.append(arguments)
         common = {"cluster": f"TidbCluster default/basic{self._text}", "lowest": _LOWEST, "steps": _STEPS}
         if arguments[0] == "plan":
-            found = {"end": "stuck", "seconds": 60, "message": f"no room{self._text}", "gaps": [], "warnings": []}
+            found = {"end": "stuck", "seconds": 60, "message": f"no room{self._text}", "gaps": _GAPS, "warnings": []}
             return {"clusters": [common | found], "differences": [f"Not in the twin: {self._text}."]}
         stops = [{"component": "tidb", "begins": 3, "seconds": 40, "ready": 0, "needed": 1}]
         found = {"end": "done", "reason": "X", "message": self._text, "whole": 43, "stops": stops}
@@ -66,7 +67,8 @@ def test_a_change_is_rehearsed_and_can_be_copied(running: OperatorWorld) -> None
     assert "Gets stuck after 60s: no room" in page.text
     assert "0s basic-tikv-1 starts, Ready after 9s" in page.text
     assert "30s basic-tikv-0 restarts, and is not Ready at the end" in page.text
-    assert [("0.0", "15.0"), ("50.0", "50.0")] == [
+    assert "15s TiDB has 0 of the 1 pods that it needs, for 3s" in page.text
+    assert [("0.0", "15.0"), ("50.0", "50.0"), ("25.0", "5.0")] == [
         (each.attributes["x"], each.attributes["width"]) for each in page.every("rect")
     ]
     assert "Ready at least: TiKV 0 of 1." in page.text
