@@ -29,12 +29,13 @@ from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS, Verdict
 from member.context import ClusterContext
 from member.failover.outages import ANSWERS
 from member.failover.steps import stored_status
+from member.lifecycle.rolling import STANDS_STILL
 from member.objects.stateful_set import ON_DELETE
 from member.observed.status import UPGRADE
 from member.outcome import DONE, Failed, NotDone, Waiting
 
 _AGAIN = 600.0
-"""Seconds for which an outage that ends and begins again is not recorded as an event once more."""
+"""Seconds for which trouble that ends and begins again is not recorded as an event once more."""
 
 _ENDED = "ServingAgain"
 """The reason of the event that reports the end of an outage."""
@@ -121,7 +122,10 @@ def with_progress(value: ConditionValue, news: ConditionValue) -> ConditionValue
 
 
 def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
-    """Set the components' conditions in the working copy of the status, and record events when outages begin or end."""
+    """Set the components' conditions in the working copy of the status.
+
+    Records events when outages begin or end, and when a rolling restart begins to stand still.
+    """
     for name in (each.name for each in workloads(ctx.tc)):
         part = status_of(ctx.tc, name)
         if part is None:
@@ -134,6 +138,8 @@ def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
         news = (isinstance(outcome, Waiting | Failed), outcome.reason, outcome.message)
         serves = (False, verdict.reason, verdict.message) if verdict else component_ready(ctx.tc, name)
         _report(ctx, name, condition_of(part.conditions, READY), verdict)
+        if outcome.reason == STANDS_STILL != condition_of(part.conditions, PROGRESSING).get("reason"):
+            _record(ctx, name, WARNING, STANDS_STILL, outcome.message)
         changed = with_condition(part.conditions, PROGRESSING, news, now)
         part.conditions = with_condition(changed, READY, serves, now)
 

@@ -280,6 +280,8 @@ class Rolls:
     """Sentences about what has changed; none for a roll that an earlier process began."""
     announced: dict[str, str] = field(default_factory=dict)
     """The pods whose restart the last event announced."""
+    begins: dict[str, tuple[str, datetime | None]] = field(default_factory=dict)
+    """By kind, the step that was under way when this process began, and since when."""
 
     def begin(self, component: str, cause: str) -> None:
         """Record that a new pod template is written, and why."""
@@ -313,7 +315,6 @@ class ClusterMemory:
     """Events of Kubernetes are read once more, after ten seconds."""
     taken_names: TakenNames = field(default_factory=TakenNames)
     """Objects that no cache shows are read once more.
-
     Without it, a StatefulSet is read 47 times instead of once while its cache lags (tests/controllers/tidbcluster,
     `test_creates_and_reads_each_object_once_while_the_cache_lags`)."""
     settled: Settled = field(default_factory=Settled)

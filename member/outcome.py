@@ -41,13 +41,16 @@ class Waiting:
 
     `reason` is a condition reason (CamelCase), `message` a sentence about what the stage waits for. `retry_after` is in
     seconds; None means that an event triggers the next reconcile. `serves`: the component serves as wanted, so other
-    waits are reported first.
+    waits are reported first. `step`: the part of `message` that changes only with progress, empty if that is all of it.
+    `way_out`: what the user can do if the wait lasts too long.
     """
 
     reason: str
     message: str
     retry_after: float | None = None
     serves: bool = False
+    step: str = ""
+    way_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)

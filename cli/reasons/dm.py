@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cli.reasons.reason import Reason
+from cli.reasons.reason import NOTHING_YET, Reason
 
 _LOGS = "`kubectl logs` of the pods of dm-master and dm-worker."
 
@@ -56,7 +56,7 @@ OF_DM: Mapping[str, Reason] = {
     "TransferringDMMasterLeader": Reason(
         "The master that leads is about to be restarted, and has been asked to let another one lead.",
         "It restarts the pod when another one does.",
-        "Nothing.",
+        NOTHING_YET,
     ),
     "DMMasterFailover": Reason(
         "A lost master is being replaced: it is recorded in `status.master.failureMembers` and taken out of DM, its "

@@ -14,6 +14,7 @@ class Reason:
 
 NOTHING = "Nothing."
 TRANSIENT = "Nothing: this is transient."
+NOTHING_YET = "Nothing. After ten minutes without progress the reason becomes `RollingUpdateStuck`."
 AT_ONCE = "It retries in less than a second."
 WITH_THE_CACHE = "It retries in less than a second, then with increasing delays, and as soon as its cache is updated."
 LOOK_AT_PD = (

@@ -17,6 +17,7 @@ from cli.reasons.reason import (
     LOOK_AT_PD,
     LOOK_AT_PODS,
     NOTHING,
+    NOTHING_YET,
     TRANSIENT,
     WITH_THE_CACHE,
     Reason,
@@ -443,10 +444,12 @@ _RESTARTING: Mapping[str, Reason] = {
     ),
     "RollingUpdateStuck": Reason(
         "A rolling restart has been at one step for ten minutes: the named pod does not come up or serve, "
-        "or PD or another component refuses the step.",
-        "It restarts no further pod, and continues by itself once it can.",
-        "`kubectl describe pod`, `kubectl logs`, or the message say why. If the new spec is wrong, correct "
-        "it: the pods that it broke are replaced first. If a node has no room or is gone, see to the node.",
+        "PD or another component refuses the step, or what the operator waits for makes no progress. The message says "
+        "since when, and in brackets the reason of the wait, e.g. `PDLoading`.",
+        "It restarts no further pod, and continues by itself once it can. It has emitted a Warning event. Time limits "
+        "such as `evictLeaderTimeout` still hold.",
+        "The message names the way out; `kubectl describe pod` and `kubectl logs` say more. If the new spec is wrong, "
+        "correct it: the pods that it broke are replaced first. If a node has no room or is gone, see to the node.",
     ),
     "Scaling": Reason(
         "The pods have a new template while the component is being scaled.",
@@ -480,12 +483,17 @@ _RESTARTING: Mapping[str, Reason] = {
     "PDLoading": Reason(
         "A PD member was restarted and has not loaded all regions yet.",
         "It waits before restarting the next one.",
-        TRANSIENT,
+        NOTHING_YET,
     ),
     "TransferringPDLeader": Reason(
         "The pod that is next is the PD leader.",
         "It has asked PD to transfer the leadership and waits until another member leads.",
-        TRANSIENT,
+        NOTHING_YET,
+    ),
+    "TransferringPrimary": Reason(
+        "The pod that is next is the primary of a PD microservice.",
+        "It has asked PD to make another pod the primary, and waits until it is.",
+        NOTHING_YET,
     ),
     "EvictingLeaders": Reason(
         "Region leaders are being moved away from a TiKV store before its pod is restarted, or because you requested "

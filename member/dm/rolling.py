@@ -69,7 +69,8 @@ async def _hand_over(ctx: DMContext, leader: str, pod: str, found: tuple[LiveMas
         return None
     await ResignMaster(api_clients.dm_master(ctx, pod))
     what = f"waiting until another master than that of pod {pod} leads"
-    return Waiting("TransferringDMMasterLeader", what, next_roll_poll(ctx, MASTER))
+    way_out = "the masters' logs say why none takes over; `dmctl list-member --leader` names the leader"
+    return Waiting("TransferringDMMasterLeader", what, next_roll_poll(ctx, MASTER), way_out=way_out)
 
 
 def _forced(ctx: DMContext) -> Evidence | None:

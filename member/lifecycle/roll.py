@@ -42,6 +42,7 @@ from member.lifecycle.roll_view import RollView
 from member.lifecycle.rolling import (
     BEGIN,
     FINISH,
+    FINISH_FOR_USER,
     PREPARE,
     RESUME,
     SPARE,
@@ -187,7 +188,7 @@ async def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Ro
 
 async def _with_what_is_owed(view: RollView, what: str) -> str:
     """`what`, and what the unfinished roll still keeps in place; both end only once the user acts."""
-    owed = await call_hook(view.ctx, view.component, FINISH, view.rolling.finish(view.ctx))
+    owed = await call_hook(view.ctx, view.component, FINISH_FOR_USER, view.rolling.finish(view.ctx))
     return f"{what}; {owed.message}" if owed else what
 
 
@@ -402,7 +403,7 @@ async def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[Rollin
     except DataPlaneError as error:
         answer = Silence("DataPlaneUnreachable", str(error))
     else:
-        answered(view.ctx, view.component, SPARE)
+        answer = answered(view.ctx, view.component, SPARE, answer)
     if not isinstance(answer, Silence):
         return answer
     if not pod.exists and not pod.starting:

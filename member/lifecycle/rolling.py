@@ -1,13 +1,15 @@
 """What single components add to the rolling restart that all components share, its events, and when it is stuck.
 
-A roll counts as stuck when one step, or the refusal of a hook, has lasted for ten minutes.
+A roll counts as stuck when one step, the refusal of a hook, or its wait has lasted for ten minutes without progress.
+That changes what users see, and restarts nothing.
 
 `kubectl get events` shows one event for each pod that is restarted, and one for the end.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from apis import predicates
 from apis.times import parse_time, stamp
@@ -19,6 +21,8 @@ from member.context import ClusterContext, OwnContext
 from member.evidence import Evidence, Spared, spared
 from member.observed.status import UPGRADE
 from member.outcome import Failed, NotDone, Refused, Waiting
+
+T = TypeVar("T")
 
 
 def _nothing_to_do(*_: object) -> None:
@@ -116,7 +120,8 @@ def _progress(ctx: ClusterContext, component: str) -> tuple[int, int]:
 _STUCK = timedelta(minutes=10)
 """How long one step of a roll may last before the roll counts as stuck."""
 
-_STANDS_STILL = "RollingUpdateStuck"
+STANDS_STILL = "RollingUpdateStuck"
+_LOOK_AT_PODS = "`kubectl describe pod` and `kubectl logs` of the pods that it names say why"
 _REFUSED = "ApiError"
 
 
@@ -124,12 +129,14 @@ _REFUSED = "ApiError"
 class Hook:
     """A hook of `Rolling` that may ask the data plane; `cannot` says what a failure delays.
 
-    `of_roll`: only a roll calls it; the others also run while no roll is under way.
+    `of_roll`: only a roll calls it; the others also run while no roll is under way. `is_the_users`: the user decides
+    when the roll continues, so no wait for its end is too long.
     """
 
     name: str
     cannot: str
     of_roll: bool = False
+    is_the_users: bool = False
 
 
 BEGIN = Hook("begin", "cannot prepare {component} for a rolling restart", of_roll=True)
@@ -137,6 +144,7 @@ PREPARE = Hook("prepare", "cannot prepare pod {pod} for its restart", of_roll=Tr
 SPARE = Hook("spare", "cannot find out whether {component} can do without pod {pod}", of_roll=True)
 RESUME = Hook("resume", "cannot give the pods of {component} back what they served")
 FINISH = Hook("finish", "cannot undo what was set up for the rolling restart of {component}")
+FINISH_FOR_USER = replace(FINISH, is_the_users=True)
 
 
 async def call_hook(
@@ -150,23 +158,44 @@ async def call_hook(
         return refusal(ctx, component, hook, error, pod)
     except DataPlaneError as error:
         return Failed("DataPlaneUnreachable", f"{cannot}: {error}")
-    answered(ctx, component, hook)
+    return answered(ctx, component, hook, answer)
+
+
+def answered(ctx: ClusterContext, component: str, hook: Hook, answer: T) -> T | Waiting:
+    """The answer of a hook; a wait has the reason RollingUpdateStuck once it lasts too long without progress.
+
+    Limits of the wait itself, e.g. `evictLeaderTimeout`, still hold: this is only a report.
+    """
+    if isinstance(answer, Waiting):
+        return _wait_of_hook(ctx, component, hook, answer)
+    for kind in (_kind(component, hook), _kind_of_wait(component, hook)):
+        ctx.memory.failure_timers.reset(kind)
+        ctx.memory.rolls.begins[kind] = ("", None)
     return answer
+
+
+def _wait_of_hook(ctx: ClusterContext, component: str, hook: Hook, waiting: Waiting) -> Waiting:
+    step = waiting.step or waiting.message
+    since = _stuck_since(ctx, component, _kind_of_wait(component, hook), step, waiting.reason)
+    if since is None or hook.is_the_users or not _is_under_way(ctx, component, hook):
+        return waiting
+    what = f"the rolling restart of {component} has stood still since {stamp(since)} ({waiting.reason})"
+    told = f"{what}: {waiting.message}; {waiting.way_out or _LOOK_AT_PODS}"
+    return Waiting(STANDS_STILL, told, waiting.retry_after)
+
+
+def _is_under_way(ctx: ClusterContext, component: str, hook: Hook) -> bool:
+    return hook.of_roll or predicates.in_phase(ctx.tc, component, UPGRADE)
 
 
 def refusal(ctx: ClusterContext, component: str, hook: Hook, error: ApiError, pod: str = "") -> Failed:
     """The outcome of a hook that the data plane has refused."""
     cannot = hook.cannot.format(component=component, pod=pod)
     what = f"{cannot}: {error}"
-    since = _stuck_since(ctx, component, _kind(component, hook), cannot)
-    if since and (hook.of_roll or predicates.in_phase(ctx.tc, component, UPGRADE)):
-        return Failed(_STANDS_STILL, f"the rolling restart of {component} has stood still since {stamp(since)}: {what}")
+    since = _stuck_since(ctx, component, _kind(component, hook), cannot, _REFUSED)
+    if since and _is_under_way(ctx, component, hook):
+        return Failed(STANDS_STILL, f"the rolling restart of {component} has stood still since {stamp(since)}: {what}")
     return Failed(_REFUSED, what)
-
-
-def answered(ctx: ClusterContext, component: str, hook: Hook) -> None:
-    """Record that the data plane has answered a hook."""
-    ctx.memory.failure_timers.reset(_kind(component, hook))
 
 
 def wait_of_step(ctx: ClusterContext, component: str, step: str, sentence: str, again: float) -> Waiting:
@@ -177,33 +206,58 @@ def wait_of_step(ctx: ClusterContext, component: str, step: str, sentence: str, 
     since = _stuck_since(ctx, component, f"{component} step of a roll", step)
     if since is None:
         return Waiting("RollingUpdate", sentence, again)
-    return Waiting(_STANDS_STILL, f"the rolling restart has stood still since {stamp(since)}: {sentence}", again)
+    return Waiting(STANDS_STILL, f"the rolling restart has stood still since {stamp(since)}: {sentence}", again)
 
 
 def _kind(component: str, hook: Hook) -> str:
     return f"{component} refuses to {hook.name}"
 
 
-def _stuck_since(ctx: ClusterContext, component: str, kind: str, step: str) -> datetime | None:
+def _kind_of_wait(component: str, hook: Hook) -> str:
+    return f"{component} waits to {hook.name}"
+
+
+def _stuck_since(ctx: ClusterContext, component: str, kind: str, step: str, reason: str = "") -> datetime | None:
     """Since when `step` lasts, if that is too long; None if it is not. `kind`: the timers of such steps.
 
     The timers are memory of this process. So that a restart of the operator does not delay the report, or take it back,
-    the component's condition counts as well. Its times come from a wall clock, which may jump: they decide on a reason,
-    and on no restart.
+    the component's condition counts as well, with `reason` if the step alone has that. Its times come from a wall
+    clock, which may jump: they decide on a reason, and on no restart.
     """
     (timer,) = ctx.memory.failure_timers.update(kind, [step], ctx.deps.clock).values()
     measured = [timer.since] if timer.seconds >= _STUCK.total_seconds() else []
-    return min([*measured, *_reported(ctx, component, step)], default=None)
+    return min(
+        [*measured, *_reported(ctx, component, step), *_begun_before(ctx, component, kind, step, reason)], default=None
+    )
 
 
 def _reported(ctx: ClusterContext, component: str, step: str) -> Iterator[datetime]:
-    """Since when the condition reports this step, if that is too long; a former process may have set it."""
+    """Since when the condition reports that this step is stuck; a former process may have set it."""
+    told, since = _told(ctx, component)
+    if since and told.get("reason") == STANDS_STILL and step in str(told.get("message")):
+        yield since - _STUCK
+
+
+def _begun_before(ctx: ClusterContext, component: str, kind: str, step: str, reason: str) -> Iterator[datetime]:
+    """The begin of a step that has lasted too long, and that a former process began.
+
+    The condition says since when its reason lasts, under which other steps may have passed. So its time counts only for
+    the step that the condition showed when this process began, until another step follows.
+    """
+    begins = ctx.memory.rolls.begins
+    if kind not in begins:
+        told, since = _told(ctx, component)
+        is_this = bool(reason) and told.get("reason") == reason and step in str(told.get("message"))
+        begins[kind] = (step, since if is_this else None)
+    begun_with, since = begins[kind]
+    if begun_with != step:
+        begins[kind] = (begun_with, None)
+    elif since and ctx.deps.clock.wall() - since >= _STUCK:
+        yield since
+
+
+def _told(ctx: ClusterContext, component: str) -> tuple[Json, datetime | None]:
+    """The component's condition Progressing, and its time."""
     status = predicates.status_of(ctx.tc, component)
     told = condition_of(status.conditions if status else (), "Progressing")
-    since = parse_time(str(told.get("lastTransitionTime") or ""))
-    if since is None or step not in str(told.get("message")):
-        return
-    if told.get("reason") == _STANDS_STILL:
-        yield since - _STUCK
-    elif told.get("reason") == _REFUSED and ctx.deps.clock.wall() - since >= _STUCK:
-        yield since
+    return told, parse_time(str(told.get("lastTransitionTime") or ""))

@@ -13,7 +13,7 @@ from member.evidence import Evidence, Spared, spared, stopped
 from member.lifecycle.quorum import WAY_OUT, forced
 from member.lifecycle.roll import next_roll_poll
 from member.lifecycle.rolling import Rolling, Silence
-from member.naming import address_book, ordinal_of
+from member.naming import address_book, ordinal_of, pod_name
 from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting
 from member.ownership import member_owner, not_understood, own_member, require_understood_members
@@ -129,9 +129,20 @@ def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) 
             if not api_clients.pd(ctx).is_bootstrapped():
                 # the leader of a PD without stores is never ready: there are no regions to load
                 return None
-            what = f"waiting for PD member {member.name} to load its regions"
-            return Waiting("PDLoading", what, next_roll_poll(ctx, "pd"))
+            return _wait_to_load(ctx, member)
     return None
+
+
+def _wait_to_load(ctx: ReconcileContext, member: Health) -> Waiting:
+    owner = member_owner(ctx.tc, member)
+    pod = member.name if isinstance(owner, Stranger) else pod_name(ctx.tc, "pd", owner)
+    logs, again = f"`kubectl logs {pod}` says why", f"`kubectl delete pod {pod}` makes it load them again"
+    return Waiting(
+        "PDLoading",
+        f"waiting for PD member {member.name} to load its regions",
+        next_roll_poll(ctx, "pd"),
+        way_out=f"{logs}; while all other members are healthy, {again}",
+    )
 
 
 async def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Health]) -> Waiting | None:
@@ -141,7 +152,8 @@ async def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list
         return None
     await TransferLeader(pd, target)
     what = f"transferring PD leadership from pod {pod} to {target}"
-    return Waiting("TransferringPDLeader", what, next_roll_poll(ctx, "pd"))
+    way_out = f"`pd-ctl member leader transfer {target}` says why PD refuses, `pd-ctl member` lists leader priorities"
+    return Waiting("TransferringPDLeader", what, next_roll_poll(ctx, "pd"), way_out=way_out)
 
 
 def successor(ctx: ReconcileContext, pod: str, healthy: list[Health]) -> str | None:

@@ -45,7 +45,7 @@ def _is_member(book: AddressBook, name: str, members: list[str], pod: Object) ->
 
 
 async def _prepare(name: str, ctx: ReconcileContext, pod: Object) -> NotDone | None:
-    return await hand_over(ctx, name, pod.metadata.name, "RollingUpdate")
+    return await hand_over(ctx, name, pod.metadata.name)
 
 
 def _microservice(name: str) -> Workload:

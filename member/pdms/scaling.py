@@ -1,6 +1,7 @@
 """The scale-in of a microservice: its primary role moves first, and PD keeps a source of timestamps (7.8, 8.7)."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from apis import predicates
 from apis.accessor import find
@@ -21,7 +22,7 @@ from member.pdms.status import TSO, members
 from member.polling import next_poll
 
 
-async def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waiting | None:
+async def hand_over(ctx: ReconcileContext, name: str, pod: str) -> Waiting | None:
     """Transfer the primary role away from a pod; None if the pod is not the primary, or if no other member can be.
 
     v1.6 continues at once, and tries only one member. Here PD must report the new primary first, and members that
@@ -46,7 +47,7 @@ async def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> 
             refusal = error
             continue
         what = f"waiting until {others[ordinal]} is the primary of {name} in place of pod {pod}"
-        return Waiting(reason, what, next_poll(ctx, name))
+        return Waiting("TransferringPrimary", what, next_poll(ctx, name))
     if refusal:
         raise refusal
     return None
@@ -67,8 +68,8 @@ async def drain(removal: PodRemoval) -> Evidence | NotDone:
     ctx, name = removal.ctx, removal.component
     if not removal.staying.replicas and name == TSO and (needed := _needed(ctx)):
         return needed
-    if waiting := await hand_over(ctx, name, removal.name, "ScalingIn"):
-        return waiting
+    if waiting := await hand_over(ctx, name, removal.name):
+        return replace(waiting, reason="ScalingIn")
     return await stateless.SCALING.in_.drain(removal)
 
 

@@ -32,6 +32,8 @@ _APART = 2
 
 _DEFAULT_TIMEOUT = "10m"
 
+_WAY_OUT = "the log of the owner's pod says why; a shorter spec.ticdc.gracefulShutdownTimeout goes on sooner"
+
 
 @dataclass(frozen=True, slots=True)
 class Departure:
@@ -73,7 +75,10 @@ async def hand_over(going: Departure) -> Waiting | None:
     except DataPlaneError as error:
         what = f"cannot hand over what pod {going.name} does: {error}"
     until = stamp(elapsed.since + timedelta(seconds=limit))
-    return Waiting("HandingOver", f"{what}, timeout at {until}", poll_interval(elapsed.seconds)) if what else None
+    if not what:
+        return None
+    told, again = f"{what}, timeout at {until}", poll_interval(elapsed.seconds)
+    return Waiting("HandingOver", told, again, step=what, way_out=_WAY_OUT)
 
 
 def forget(ctx: ReconcileContext, pod: Object, for_what: str) -> None:

@@ -67,11 +67,11 @@ async def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting
     if store.leader_count_before_upgrade is None:
         # this mark outlives the pod, so it must be stored before there is a scheduler
         store.leader_count_before_upgrade = store.leader_count
-        return Waiting("EvictingLeaders", _sentence(pod, store, ""), poll_interval(0.0))
+        return _evicting(pod, store, "", poll_interval(0.0))
     begun = parse_time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
     if begun is not None and _elapsed(ctx, pod, begun).seconds >= limit:
         # check the timeout before any read that may fail (F18)
-        what = f"{_sentence(pod, store, '')} after {limit:.0f} s; restarting the pod anyway"
+        what = f"{_sentence(pod, store)} after {limit:.0f} s; restarting the pod anyway"
         await Emit(ctx.owner, WARNING, "EvictLeaderTimeout", what)
         return None
     pd = api_clients.pd(ctx)
@@ -88,15 +88,11 @@ async def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting
     try:
         left = api_clients.tikv(ctx, pod.metadata.name).leader_count()
     except DataPlaneError as error:
-        return Waiting(
-            "EvictingLeaders",
-            f"{_sentence(pod, store, until)}; cannot read the current count: {error}",
-            poll_interval(age),
-        )
+        return _evicting(pod, store, f"{until}; cannot read the current count: {error}", poll_interval(age))
     if left == 0:
         return None
     again = poll_on_progress(store.leader_count_before_upgrade, left, age)
-    return Waiting("EvictingLeaders", _sentence(pod, store, until), again)
+    return _evicting(pod, store, until, again)
 
 
 async def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
@@ -249,9 +245,18 @@ async def _annotate(pod: Object, marks: Mapping[str, str]) -> None:
     await Apply(PODS, desired, pod, applied={"metadata": {"annotations": before}})
 
 
-def _sentence(pod: Object, store: TiKVStore, end: str) -> str:
+def _evicting(pod: Object, store: TiKVStore, end: str, again: float) -> Waiting:
+    """The wait for an eviction; the count of leaders shows its progress."""
+    way_out = (
+        "`pd-ctl scheduler show` lists what moves leaders back; a shorter spec.tikv.evictLeaderTimeout goes on sooner"
+    )
+    sentence = _sentence(pod, store)
+    return Waiting("EvictingLeaders", f"{sentence}{end}", again, step=sentence, way_out=way_out)
+
+
+def _sentence(pod: Object, store: TiKVStore) -> str:
     """The progress of the eviction, with the count in the status, which does not change with every single leader."""
-    return f"evicting leaders from pod {pod.metadata.name} (store {store.id}): {store.leader_count} left{end}"
+    return f"evicting leaders from pod {pod.metadata.name} (store {store.id}): {store.leader_count} left"
 
 
 def _blocked(ctx: ReconcileContext) -> Waiting | None:

@@ -1,16 +1,19 @@
-"""A roll whose next step the data plane refuses for ten minutes counts as stuck, whichever hook it is.
+"""A roll whose next step the data plane refuses or delays for ten minutes counts as stuck, whichever hook it is.
 
-The operator is restarted in the middle: what has been refused before counts as well.
+The operator is restarted in the middle: what has been before counts as well.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from functools import partial
 
 import pytest
 
 from apis.components import DM_CLUSTER, TIDB_CLUSTER
+from apis.times import parse_time
 from kube.objects import Json, condition_of
 from kube.resources import PODS
 from member.components import workloads
@@ -34,6 +37,7 @@ class Refused:
     """Requests that are refused during a change: method, globs of the paths.
 
     `unready`: the pod that Kubernetes reports as not Ready. `parts`: the spec of the cluster beside the sample's.
+    `body`: what the servers answer without doing it. `waits`: the text and the reason of the wait which that causes.
     """
 
     method: str
@@ -41,6 +45,9 @@ class Refused:
     change: Json
     unready: str = ""
     parts: Json | None = None
+    status: int = 500
+    body: str = f'"{REFUSAL}"'
+    waits: tuple[str, str] = ("", "")
 
 
 ROLLED: Json = {"annotations": {"a": "b"}}
@@ -64,6 +71,54 @@ REFUSALS: Mapping[str, Refused] = {
     "scheduling.prepare": Refused("POST", "/scheduling/api/v1/primary/transfer", ROLLED, parts=MICROSERVICES),
     "dm-master.prepare": Refused("*", "/apis/v1alpha1/*leader*", ROLLED),
     "dm-master.spare": Refused("*", "/apis/v1alpha1/*leader*", ROLLED, unready="sync-dm-master-{leader}"),
+}
+
+PRETENDS = partial(Refused, status=200, body="null")
+"""Requests that servers accept without an effect."""
+
+WAITS: Mapping[str, Refused] = {
+    "pd.prepare-leader": PRETENDS(
+        "POST", TRANSFER, ROLLED, waits=("transferring PD leadership from pod", "TransferringPDLeader")
+    ),
+    "pd.prepare-loading": Refused(
+        "GET", "/pd/api/v2/ready", ROLLED, waits=("waiting for PD member basic-pd-", "PDLoading")
+    ),
+    "pd.spare": PRETENDS(
+        "POST",
+        TRANSFER,
+        ROLLED,
+        unready="basic-pd-{leader}",
+        waits=("transferring PD leadership from pod", "TransferringPDLeader"),
+    ),
+    "tikv.prepare": PRETENDS(
+        "GET",
+        "/metrics",
+        ROLLED,
+        body='tikv_raftstore_region_count{type="leader"} 7\n',
+        waits=("evicting leaders from pod basic-tikv-2", "EvictingLeaders"),
+    ),
+    "ticdc.prepare": PRETENDS(
+        "PUT",
+        "/api/v1/captures/drain",
+        ROLLED,
+        parts={"ticdc": {"replicas": 3, "gracefulShutdownTimeout": "2h"}},
+        body='{"current_table_count": 3}',
+        waits=("moving 3 tables away from pod basic-ticdc-2", "HandingOver"),
+    ),
+    "tso.prepare": PRETENDS(
+        "POST",
+        "/tso/api/v1/primary/transfer",
+        ROLLED,
+        parts=MICROSERVICES,
+        waits=("is the primary of tso in place of pod", "TransferringPrimary"),
+    ),
+    "dm-master.prepare": PRETENDS(
+        "PUT",
+        "/apis/v1alpha1/leader/*",
+        ROLLED,
+        body='{"result": true}',
+        waits=("waiting until another master than that of pod", "TransferringDMMasterLeader"),
+    ),
 }
 
 NOT_REFUSED: Mapping[str, str] = {
@@ -105,7 +160,8 @@ def _begun(world: OperatorWorld, component: str, refused: Refused) -> Iterator[C
     """Begin the refusal and the change; yields what ends the former."""
     target, network = f"{NAMESPACE}/{_name(component)}-*", world.world.data_plane.network
     for path in refused.paths.split():
-        fault = Fault(Trouble.ANSWER, target, method=refused.method, path=path, body=f'"{REFUSAL}"'.encode())
+        body = refused.body.encode()
+        fault = Fault(Trouble.ANSWER, target, method=refused.method, path=path, status=refused.status, body=body)
         network.inject(fault)
         yield partial(network.heal, fault)
     if component in ("tso", "scheduling"):
@@ -173,6 +229,37 @@ def test_a_refused_hook_makes_the_roll_stuck(hook: str, clock: FakeClock) -> Non
         stuck = _told(world, component)
         assert ("RollingUpdateStuck", "True") == (stuck["reason"], stuck["status"])
         assert what in stuck["message"]
+        world.restart()
+        world.run(5.0)
+        assert "RollingUpdateStuck" == _told(world, component)["reason"]
+        for heal in heals:
+            heal()
+        world.run_until_ready(_name(component), within=600.0)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("7")
+@pytest.mark.parametrize("hook", WAITS)
+def test_a_hook_that_waits_without_progress_makes_the_roll_stuck(hook: str, clock: FakeClock) -> None:
+    component, waits = hook.partition(".")[0], WAITS[hook]
+    what, reason = waits.waits
+    with ExitStack() as stack:
+        world = _world(component, waits, clock)
+        stack.callback(world.stop)
+        heals = list(_begun(world, component, waits))
+        world.run_until(lambda: what in _told(world, component)["message"], 300.0)
+        world.run(RESTARTED_AFTER)
+        assert reason == _told(world, component)["reason"]
+        world.restart()
+        world.run(LOOKED_AT_AFTER)
+        stuck = _told(world, component)
+        assert ("RollingUpdateStuck", "True") == (stuck["reason"], stuck["status"])
+        told = re.search(rf"has stood still since (\S+) \({reason}\): .*{what}.*; .+", stuck["message"])
+        since = parse_time(told[1]) if told else None
+        assert since
+        assert world.clock.wall() - timedelta(seconds=RESTARTED_AFTER + LOOKED_AT_AFTER) >= since
+        (warning,) = world.events("RollingUpdateStuck")
+        assert ("Warning", stuck["message"]) == (warning["type"], warning["message"])
         world.restart()
         world.run(5.0)
         assert "RollingUpdateStuck" == _told(world, component)["reason"]

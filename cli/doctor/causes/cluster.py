@@ -4,17 +4,21 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from apis.cluster_kinds import CLUSTER_MODELS
+from apis.components import component_names
 from apis.decoding import InvalidField
 from apis.defaulting import with_defaults
 from apis.problem import Problem, shown
 from apis.unknown_fields import unknown_fields
 from apis.validation import validate
+from cli.doctor.causes.availability import part_of
 from cli.doctor.facts import Facts
 from cli.doctor.finding import Cause, Severity, Sign
 from cli.reasons.registry import REASONS
 from controllers.conditions import INVALID, PROGRESSING, READY
+from kube.objects import condition_of
 from member.fields.ignored import ignored
 from member.fields.settings import overridden
+from member.lifecycle.rolling import STANDS_STILL
 from member.outcome import DONE
 
 _LONG = timedelta(minutes=30)
@@ -67,12 +71,20 @@ def _refused(facts: Facts) -> Iterator[Sign]:
 
 def _slow(facts: Facts) -> Iterator[Sign]:
     ready, told = facts.condition(READY), facts.condition(PROGRESSING)
-    waits = told.get("status") == "True" and str(told.get("reason")) not in _STEADY_ERRORS
+    waits = told.get("status") == "True" and str(told.get("reason")) not in (*_STEADY_ERRORS, STANDS_STILL)
     since = ready.get("lastTransitionTime")
     if ready.get("status") == "False" and waits and facts.lasts(since, _LONG):
         said = " ".join(filter(None, ("has not been Ready", facts.text_of_age(since))))
         message = f"{said}: {told.get('message', '')}"
         yield Sign(facts.title, message, PROGRESSING, str(told.get("reason")))
+
+
+def _stuck(facts: Facts) -> Iterator[Sign]:
+    for component in component_names(of=facts.kind):
+        told = condition_of(part_of(facts, component).get("conditions") or (), PROGRESSING)
+        if told.get("reason") == STANDS_STILL:
+            where = f"status.{component.removeprefix('dm-')}.conditions"
+            yield Sign(facts.title, f"{component}: {told.get('message', '')}", where, STANDS_STILL)
 
 
 def _paused(facts: Facts) -> Iterator[Sign]:
@@ -112,6 +124,11 @@ CAUSES = (
         "OperatorRefused",
         "Compare the operator's rights with manifests/operator/; the message names verb and resource.",
         _refused,
+    ),
+    Cause(
+        "RollStuck",
+        "See [RollingUpdateStuck](reasons/changes.md#rollingupdatestuck).",
+        _stuck,
     ),
     Cause(
         "Slow",

@@ -636,6 +636,14 @@ def test_judges_no_settings_of_an_invalid_spec() -> None:
     assert "spec.tiproxy.env[0].name" == found(facts(spec=SPEC | {"tiproxy": tiproxy}))["InvalidSpec"].field
 
 
+def test_names_each_roll_that_stands_still() -> None:
+    told = {"type": "Progressing", "status": "True", "reason": "RollingUpdateStuck", "message": "stands still since 9"}
+    finding = found(facts({"tikv": {"conditions": [told]}}, SPEC | {"tikv": _PART}))["RollStuck"]
+    assert ("tikv: stands still since 9", "status.tikv.conditions") == (finding.message, finding.field)
+    going = told | {"reason": "RollingUpdate"}
+    assert "RollStuck" not in found(facts({"tikv": {"conditions": [going]}}, SPEC | {"tikv": _PART}))
+
+
 def test_a_reason_has_its_own_way_out() -> None:
     finding = found(facts(conditions("FailedScaleIn", "False")))["NeedsYou"]
     assert ("pd: so it is", "FailedScaleIn") == (finding.message, finding.value)
