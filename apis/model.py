@@ -13,7 +13,10 @@ class Model(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Metadata(Model, kw_only=True):
-    """The metadata of a custom resource that this project reads."""
+    """The metadata of a custom resource that this project reads.
+
+    `counts_slots`: True if delete slots of a cluster count (`apis.ordinals.gated`). No JSON has it.
+    """
 
     name: str
     namespace: str = ""
@@ -23,3 +26,4 @@ class Metadata(Model, kw_only=True):
     deletion_timestamp: str | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    counts_slots: bool = msgspec.field(name="(AdvancedStatefulSet)", default=False)

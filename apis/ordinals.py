@@ -1,18 +1,23 @@
 """The number of pods of a component, and their ordinals (defaults-and-validation.md 8.3, lifecycle.md 4.2, 4.4).
 
 Delete slots, an annotation with ordinals to skip, need the AdvancedStatefulSet feature: without it a StatefulSet counts
-from 0 without gaps, so the annotation is ignored.
+from 0 without gaps, so the annotation is ignored. `gated` decides that for a decoded cluster; all other code asks for
+an OrdinalSet (a test forbids `range(replicas)`).
 """
 
-from collections.abc import Collection
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
+from msgspec import structs
 
 from apis.accessor import find
 from apis.cluster import Cluster
 from apis.components import component_type
 from apis.shared import WorkloadSpec
+
+C = TypeVar("C", bound=Cluster)
 
 _SLOTS = msgspec.json.Decoder(list[int] | None)
 
@@ -33,20 +38,22 @@ def parse_slots(text: str) -> frozenset[int]:
     return frozenset(slots)
 
 
-def delete_slots(tc: Cluster, component: str, *, advanced: bool = False) -> frozenset[int]:
-    """The ordinals to skip; none unless the AdvancedStatefulSet feature is on (`advanced`).
+def gated(tc: C, advanced: bool) -> C:
+    """The cluster, whose delete slots count only if the feature AdvancedStatefulSet is on: `advanced`."""
+    if tc.metadata.counts_slots == advanced:
+        return tc
+    return structs.replace(tc, metadata=structs.replace(tc.metadata, counts_slots=advanced))
 
-    Raises ValueError for an annotation that validation refuses.
-    """
+
+def delete_slots(tc: Cluster, component: str) -> frozenset[int]:
+    """The ordinals to skip; none if they do not count, or if the annotation is one that validation refuses."""
     text = tc.metadata.annotations.get(slots_annotation(component))
-    if text is None or not advanced:
+    if text is None or not tc.metadata.counts_slots or not component_type(component).has_delete_slots:
         return frozenset()
-    return parse_slots(text)
-
-
-def ordinals(replicas: int, slots: Collection[int] = ()) -> list[int]:
-    """The ordinals of `replicas` pods that skip `slots`, ascending. Slots above the highest ordinal have no effect."""
-    return OrdinalSet(replicas, frozenset(slots)).ordinals
+    try:
+        return parse_slots(text)
+    except ValueError:
+        return frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,10 @@ class OrdinalSet:
     def __contains__(self, ordinal: int) -> bool:
         """True if a pod has this ordinal."""
         return ordinal < self.bound and ordinal not in self.slots
+
+    def __iter__(self) -> Iterator[int]:
+        """The ordinals of the pods, ascending."""
+        return iter(self.ordinals)
 
     @property
     def ordinals(self) -> list[int]:
@@ -113,17 +124,20 @@ class Step:
 
 def desired_replicas(tc: Cluster, component: str) -> int:
     """The desired replicas of the StatefulSet: the spec's, substitutes and spares; 0 if absent."""
-    workload = _workload(tc, component)
-    return workload.replicas + _extra(tc, component, workload) if workload else 0
+    return desired_ordinals(tc, component).replicas
 
 
-def desired_ordinals(tc: Cluster, component: str, *, advanced: bool = False, with_failover: bool = True) -> list[int]:
-    """The desired ordinals of the StatefulSet; without `with_failover`, only for the spec's replicas."""
+def desired_ordinals(tc: Cluster, component: str) -> OrdinalSet:
+    """The desired pods of the StatefulSet: the spec's, substitutes and spares; none if absent."""
+    pods = spec_ordinals(tc, component)
     workload = _workload(tc, component)
-    if workload is None:
-        return []
-    replicas = desired_replicas(tc, component) if with_failover else workload.replicas
-    return ordinals(replicas, delete_slots(tc, component, advanced=advanced))
+    return OrdinalSet(pods.replicas + _extra(tc, component, workload, pods), pods.slots) if workload else pods
+
+
+def spec_ordinals(tc: Cluster, component: str) -> OrdinalSet:
+    """The pods that the spec alone asks for."""
+    workload = _workload(tc, component)
+    return OrdinalSet(workload.replicas, delete_slots(tc, component)) if workload else OrdinalSet(0)
 
 
 def _workload(tc: Cluster, component: str) -> WorkloadSpec | None:
@@ -131,9 +145,14 @@ def _workload(tc: Cluster, component: str) -> WorkloadSpec | None:
     return found.spec if found and isinstance(found.spec, WorkloadSpec) else None
 
 
-def _extra(tc: Cluster, component: str, workload: WorkloadSpec) -> int:
-    """Substitutes of failed pods, and spares while volumes are replaced one pod at a time."""
+def _extra(tc: Cluster, component: str, workload: WorkloadSpec, pods: OrdinalSet) -> int:
+    """Substitutes of failed pods, and spares while volumes are replaced one pod at a time.
+
+    A failed pod whose ordinal the user has made a slot has no substitute: it will not return.
+    """
     status = component_type(component).status(tc.status)
     if status is None:
         return 0
-    return len(status.failed_pods) + (workload.spare_replicas if status.replaces_volumes else 0)
+    given_up = tuple(f"-{slot}" for slot in pods.slots)
+    failed = [pod for pod in status.failed_pods if not pod.endswith(given_up)]
+    return len(failed) + (workload.spare_replicas if status.replaces_volumes else 0)

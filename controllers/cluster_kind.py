@@ -10,6 +10,7 @@ from msgspec import structs
 from apis.accessor import workloads
 from apis.cluster import Cluster
 from apis.defaulting import with_defaults
+from apis.ordinals import gated
 from apis.problem import Problem
 from apis.validation import validate
 from controllers import status_log
@@ -54,7 +55,8 @@ def cluster_kind(
         removed = running_without_spec(tc, deps.listers.stateful_sets, names)
         readings = Readings()
         once = replace(_noted(deps, readings), dataplane=deps.dataplane.for_one_reconcile())
-        whole = _with_images_that_run(with_removed(tc, removed), deps)
+        counted = gated(with_removed(tc, removed), deps.settings.advanced_stateful_sets)
+        whole = _with_images_that_run(counted, deps)
         ctx = context(owner, whole, once, memory, frozenset(removed))
         ctx.readings = readings
         return ctx

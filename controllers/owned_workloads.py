@@ -21,7 +21,7 @@ from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
 from member.lifecycle.creation import other_owner
 from member.lifecycle.pod_removal import claims_of_templates
 from member.objects.services import keep_allocated
-from member.objects.stateful_set import ON_DELETE, is_rolling
+from member.objects.stateful_set import ON_DELETE, is_rolling, ordinals_of
 from member.observed.pod import Pod
 from member.outcome import FOREIGN_OWNER, Done, Outcome, Refused, Waiting
 
@@ -71,7 +71,7 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
 def _claim_of_others(ctx: Reconcile[Any], desired: Json) -> Refused | None:
     """The refusal to create a StatefulSet whose pods would mount a claim of another owner; claims are read live."""
     name, client = desired["metadata"]["name"], ctx.owned.runtime.client
-    for pod in (f"{name}-{ordinal}" for ordinal in range(desired["spec"]["replicas"])):
+    for pod in (f"{name}-{ordinal}" for ordinal in ordinals_of(desired)):
         for each in claims_of_templates(desired, pod):
             claim = client.find(PERSISTENT_VOLUME_CLAIMS, each, ctx.namespace)
             owner = other_owner(claim, name, pod) if claim else None
@@ -112,7 +112,7 @@ def bring_to_ready(ctx: Reconcile[Any], name: str) -> Outcome:
 def _unready(ctx: Reconcile[Any], live: Json) -> tuple[str, str]:
     """The first pod with a known trouble, and the trouble; else the first pod. Raises ApiError, TransportError."""
     name, runtime = live["metadata"]["name"], ctx.owned.runtime
-    pods = [f"{name}-{ordinal}" for ordinal in range(int(live["spec"]["replicas"]))] or [f"{name}-0"]
+    pods = [f"{name}-{ordinal}" for ordinal in ordinals_of(live)] or [f"{name}-0"]
     troubles = ((pod, trouble_of_pod(runtime, ctx.namespace, name, pod)) for pod in pods)
     return next((each for each in troubles if each[1]), (pods[0], "kubectl describe pod tells how it does"))
 
@@ -133,7 +133,7 @@ def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:
         return is_outdated and not pod.decode_as(Pod).is_ready
 
     client, recorder = ctx.owned.runtime.client, ctx.owned.runtime.recorder
-    for ordinal in range(int(spec["replicas"])):
+    for ordinal in ordinals_of(live):
         name = f"{meta['name']}-{ordinal}"
         if delete_if(client, PODS, name, ctx.namespace, is_broken):
             what = f"delete Pod {name}, which is not Ready, to restart it with the newest revision"

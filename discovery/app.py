@@ -87,8 +87,9 @@ def make_handler(
 def make_app(environ: Mapping[str, str], client: Client, dataplane: DataPlane, clock: Clock) -> App:
     """Discovery for the namespace in MY_POD_NAMESPACE. Raises MissingSetting."""
     namespace = setting(environ, "MY_POD_NAMESPACE")
-    clusters = LiveClusters(client, compares_addresses=compares_addresses(environ))
-    dm_clusters = LiveDMClusters(client, compares_addresses=compares_addresses(environ))
+    compares, counts_slots = compares_addresses(environ), environ.get("DELETE_SLOTS_COUNT") == "true"
+    clusters = LiveClusters(client, compares_addresses=compares, counts_slots=counts_slots)
+    dm_clusters = LiveDMClusters(client, compares_addresses=compares, counts_slots=counts_slots)
     return App(
         Discovery(clusters, LiveMembers(client, dataplane), clock, namespace),
         DMDiscovery(dm_clusters, LiveMasters(client, dataplane), clock, namespace),

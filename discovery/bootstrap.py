@@ -60,9 +60,9 @@ class Evidence:
     claimed: frozenset[str] = frozenset()
 
 
-def desired_pods(tc: Cluster, advanced: bool, name: str = "pd") -> list[str]:
+def desired_pods(tc: Cluster, name: str = "pd") -> list[str]:
     """The desired pods of a component's StatefulSet, lowest ordinal first."""
-    return [f"{tc.metadata.name}-{name}-{ordinal}" for ordinal in desired_ordinals(tc, name, advanced=advanced)]
+    return [f"{tc.metadata.name}-{name}-{ordinal}" for ordinal in desired_ordinals(tc, name)]
 
 
 class Claims(Protocol):

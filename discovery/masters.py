@@ -109,7 +109,7 @@ class DMDiscovery:
         urls = [each.peer_urls[0] for each in found if each.name != pod.pod and each.peer_urls]
         if not urls:
             raise Refused(f"DM-master lists no member other than {pod.pod} itself")
-        pods = desired_pods(dc, advanced=False, name=_MASTER)
+        pods = desired_pods(dc, _MASTER)
         if reason := leaving(dc, pod.pod, pods, self._clusters, _MASTER):
             raise Refused(reason)
         with self._lock:
@@ -118,7 +118,7 @@ class DMDiscovery:
         return f"--join={','.join(clients)}"
 
     def _begin(self, dc: DMCluster, pod: Asker, silence: DataPlaneError) -> str:
-        pods = desired_pods(dc, advanced=False, name=_MASTER)
+        pods = desired_pods(dc, _MASTER)
         present = self._present(dc, pods[1:]) if pod.pod in pods[:1] else {}
 
         def others_first() -> str:

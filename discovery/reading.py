@@ -11,6 +11,7 @@ from apis.data_volumes import (
 from apis.decoding import InvalidField, decode
 from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
+from apis.ordinals import gated
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import DM_MASTER_PORT, Address, AddressBook
 from dataplane.clients import DataPlane
@@ -30,10 +31,13 @@ from ports.transport import ConnectionRefused, TransportError
 class _LiveObjects:
     """Live reads of pods and volume claims."""
 
-    def __init__(self, client: Client, *, compares_addresses: bool = True) -> None:
-        """`compares_addresses`: a question must come from the address of its pod."""
+    def __init__(self, client: Client, *, compares_addresses: bool = True, counts_slots: bool = False) -> None:
+        """`compares_addresses`: questions must come from the address of their pod. `counts_slots`: as in
+        `gated`.
+        """
         self._client = client
         self._compares_addresses = compares_addresses
+        self._counts_slots = counts_slots
 
     def doubt(self, namespace: str, workload: str, pod: str, source: str) -> str:
         """The doubt about a question; see `Askers.doubt`."""
@@ -69,7 +73,7 @@ class LiveClusters(_LiveObjects):
         """The cluster. Raises Refused if it cannot be decoded, ApiError, TransportError."""
         tree = self._client.get(TIDB_CLUSTERS, name, namespace).decode()
         try:
-            return decode(tree, TidbCluster)
+            return gated(decode(tree, TidbCluster), self._counts_slots)
         except InvalidField as error:
             raise Refused(f"TidbCluster {namespace}/{name}: {error}") from error
 
@@ -89,7 +93,7 @@ class LiveDMClusters(_LiveObjects):
         """The cluster. Raises Refused if it cannot be decoded, ApiError, TransportError."""
         tree = self._client.get(DM_CLUSTERS, name, namespace).decode()
         try:
-            return decode(tree, DMCluster)
+            return gated(decode(tree, DMCluster), self._counts_slots)
         except InvalidField as error:
             raise Refused(f"DMCluster {namespace}/{name}: {error}") from error
 

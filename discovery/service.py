@@ -69,15 +69,11 @@ class Discovery:
     at its arrival, and nothing once its pod has an answer; an answer that comes too late reaches no pod.
     """
 
-    def __init__(
-        self, clusters: Clusters, members: Members, clock: Clock, namespace: str, *, advanced: bool = False
-    ) -> None:
-        """`advanced`: delete slots apply (AdvancedStatefulSet)."""
+    def __init__(self, clusters: Clusters, members: Members, clock: Clock, namespace: str) -> None:
         self._clusters = clusters
         self._members = members
         self._clock = clock
         self._namespace = namespace
-        self._advanced = advanced
         self._lock = threading.Lock()
         self._memories: dict[str, Memory] = {}
 
@@ -157,20 +153,20 @@ class Discovery:
         urls = [url for member in others if (url := without_path(_client_url(member), scheme(tc)))]
         if not urls:
             raise Refused(f"PD lists {len(others)} other members, none of which announces a URL with a host and a port")
-        if reason := leaving(tc, pod.pod, desired_pods(tc, self._advanced), self._clusters):
+        if reason := leaving(tc, pod.pod, desired_pods(tc), self._clusters):
             raise Refused(reason)
         self._remember_answer(tc, pod)
         return f"--join={','.join(urls)}"
 
     def _join_given(self, tc: TidbCluster, pod: Asker) -> str:
-        first = desired_pods(tc, self._advanced)[:1]
+        first = desired_pods(tc)[:1]
         if pod.pod not in first:
             raise Refused(f"waiting for {' '.join(first) or 'the first pod'} to join spec.pdAddresses before {pod.pod}")
         self._remember_answer(tc, pod)
         return f"--join={','.join(tc.spec.pd_addresses)}"
 
     def _begin(self, tc: TidbCluster, pod: Asker, view: _View, deadline: float) -> str:
-        pods = desired_pods(tc, self._advanced)
+        pods = desired_pods(tc)
         present = self._present(tc, pods[1:], deadline) if pod.pod in pods[:1] else {}
 
         def evidence(claimed: frozenset[str] = frozenset()) -> Evidence:

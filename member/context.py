@@ -88,6 +88,8 @@ class Settings:
     discovery_image: str
     failover: FailoverSettings = FailoverSettings()
     replaces_volumes: bool = False
+    advanced_stateful_sets: bool = False
+    """True if pods are in StatefulSets of apps.pingcap.com/v1, which skip the ordinals in delete slots."""
     rechecks: bool = False
     """True if each decision is repeated with the same inputs and compared, for tests."""
     backup_manager: ManagerSettings = field(default_factory=ManagerSettings)

@@ -156,6 +156,8 @@ def _container(tc: Cluster, image: str) -> Json:
         container["env"].append(pod.env("TC_TLS_ENABLED", "true"))
     if discovery_mtls(tc):
         container["env"].append(pod.env("DISCOVERY_MTLS_ENABLED", "true"))
+    if tc.metadata.counts_slots:
+        container["env"].append(pod.env("DELETE_SLOTS_COUNT", "true"))
     return container | _probes(tc)
 
 

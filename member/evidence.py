@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final
 from apis.accessor import components
 from apis.decoding import decode
 from apis.defaulting import with_defaults
-from apis.ordinals import desired_replicas
+from apis.ordinals import OrdinalSet, desired_ordinals, gated
 from dataplane.dm import OFFLINE, LiveMaster, LiveWorker
 from dataplane.errors import ApiError, NotBootstrapped, NotFound, Unavailable
 from dataplane.pd import Health, LiveMember, PDClient, Store, unreported
@@ -394,15 +394,15 @@ def pump_node_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
 def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
     """Evidence that the live cluster is the one that this reconcile decides upon, with the same pods wanted (F4, F5).
 
-    It compares the spec, and the failures and volumes to replace that the status records. Raises ApiError,
-    TransportError.
+    It compares the spec, delete slots that count, and the failures and volumes to replace that the status records.
+    Raises ApiError, TransportError.
     """
     decided_on = ctx.owner
     live = ctx.deps.client.find(ctx.resource, ctx.name, ctx.namespace)
     if live is None or live.metadata.uid != decided_on.metadata.uid or live.metadata.deletion_timestamp:
         return None
     now, then = live.decode(), decided_on.decode()
-    if now.get("spec") != then.get("spec") or _replicas(now, ctx) != _replicas(then, ctx):
+    if now.get("spec") != then.get("spec") or _pods(now, ctx) != _pods(then, ctx):
         return None
     return Evidence(_LIVE_READ, f"the {ctx.tc.kind}, read live, asks for it")
 
@@ -416,10 +416,10 @@ def spec_or_wait(ctx: ClusterContext, again: float) -> Evidence | Waiting:
     return spec_confirmed(ctx) or outdated
 
 
-def _replicas(cluster: Json, ctx: ClusterContext) -> dict[str, int]:
-    """The number of pods that each component wants, including substitutes and spares."""
-    tc = with_defaults(decode(cluster, type(ctx.tc)))
-    return {each.name: desired_replicas(tc, each.name) for each in components(tc)}
+def _pods(cluster: Json, ctx: ClusterContext) -> dict[str, OrdinalSet]:
+    """The pods that each component wants, including substitutes and spares."""
+    tc = gated(with_defaults(decode(cluster, type(ctx.tc))), ctx.tc.metadata.counts_slots)
+    return {each.name: desired_ordinals(tc, each.name) for each in components(tc)}
 
 
 def is_same_cluster(ctx: ReconcileContext) -> bool:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from apis.decoding import decode
+from apis.ordinals import gated
 from apis.tidbcluster import TidbCluster
 from kube.client import Client
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS, Resource
 from member.labels import COMPONENT, INSTANCE, MANAGED_BY, NAME, TIDB_CLUSTER, TIDB_OPERATOR
+from member.observed.pod import is_in_advanced
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,12 @@ class ClusterState:
         self._nodes = nodes
 
     def tidb_cluster(self, of: Candidate) -> TidbCluster | None:
-        """The cluster, or None if it is gone. Also raises InvalidField."""
+        """The cluster, or None if it is gone; delete slots count if its pods are in Advanced StatefulSets.
+
+        Also raises InvalidField.
+        """
         found = self._client.find(TIDB_CLUSTERS, of.cluster, of.namespace)
-        return decode(found.decode(), TidbCluster) if found is not None else None
+        return gated(decode(found.decode(), TidbCluster), is_in_advanced(of.pod)) if found is not None else None
 
     def claims_and_pods(self, of: Candidate) -> tuple[dict[str, Object], dict[str, Object]]:
         """The claims and the pods of the component, by name.

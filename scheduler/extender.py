@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
-from apis.ordinals import desired_ordinals, desired_replicas
+from apis.ordinals import desired_ordinals
 from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
 from kube.errors import ApiError
@@ -120,7 +120,7 @@ class Extender:
             for name, node in _nodes(pod.component, others, claims, pods).items()
         }
         wanted = {f"{tc.metadata.name}-{pod.component}-{ordinal}" for ordinal in desired_ordinals(tc, pod.component)}
-        replicas = desired_replicas(tc, pod.component)
+        replicas = len(wanted)
         now = _spread_of(pod.component, max(replicas, len(others) + 1), topologies.values(), placed.values())
         if pod.name not in wanted:
             return _answer_of(now, now, topologies, key)

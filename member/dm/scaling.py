@@ -71,7 +71,7 @@ async def _drain_master(removal: PodRemoval) -> Evidence | Waiting | Refused:
     leader, found = masters.led_masters()
     ill = any(each.name == removal.name and not each.alive for each in found)
     wanted = remaining(removal, MASTER, serves=not ill, period=ctx.settings.failover.dm_master_period)
-    match next_step(voters(ctx, found, leader), removal.ordinal, wanted, of="DM"):
+    match next_step(voters(ctx, found, leader), removal.ordinal, wanted, "DM", removal.staying):
         case Wait(what):
             return Waiting("ScalingIn", what, soon)
         case StandsIn(others):

@@ -35,6 +35,7 @@ from member.failover.steps import (
     RECOVERY,
     all_ready,
     clear_requested,
+    given_up,
     ignorable,
     limit,
     limit_reached,
@@ -148,6 +149,9 @@ class MemberFailover(ABC, Generic[C, R]):
         ctx, status = self.ctx, self.status
         if await clear_requested(ctx, self.component, bool(status.failure_members)):
             status.failure_members = {}
+        kept = {name: each for name, each in status.failure_members.items() if not self._is_given_up(each)}
+        if len(kept) < len(status.failure_members):
+            status.failure_members = kept
         if not status.synced:
             ctx.memory.failure_timers.reset(self.component)
             return self.silent()
@@ -156,6 +160,10 @@ class MemberFailover(ABC, Generic[C, R]):
         if situation.has_majority:
             ctx.memory.failure_timers.reset(self._no_majority)
         return await self._carry_out(next_step(situation), situation)
+
+    def _is_given_up(self, record: R) -> bool:
+        """True if a delete slot takes the place of a lost member, which a scale-in then removes."""
+        return given_up(self.ctx, self.component, record.pod_name)
 
     def replaced(self) -> set[str]:
         """The pods whose members were removed as lost; substitutes serve in their place."""

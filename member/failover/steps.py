@@ -14,7 +14,7 @@ from apis import predicates
 from apis.accessor import component as component_of
 from apis.components import component_names
 from apis.decoding import decode_json
-from apis.ordinals import desired_ordinals
+from apis.ordinals import delete_slots, desired_ordinals, spec_ordinals
 from apis.times import stamp
 from kube.actions import Annotate, Emit
 from kube.apply import OwnerGone
@@ -65,8 +65,14 @@ def incident(ctx: ClusterContext, first: str) -> str:
 
 def substitutes(ctx: ClusterContext, component: str) -> list[str]:
     """The pods that exist only because others are recorded as failed."""
-    extra = desired_ordinals(ctx.tc, component)[component_of(ctx.tc, component).workload.replicas :]
+    asked = spec_ordinals(ctx.tc, component)
+    extra = (ordinal for ordinal in desired_ordinals(ctx.tc, component) if ordinal not in asked)
     return [pod_name(ctx.tc, component, ordinal) for ordinal in extra]
+
+
+def given_up(ctx: ClusterContext, component: str, pod: str) -> bool:
+    """True if the user has made the ordinal of a pod a delete slot: nothing stands in for the pod."""
+    return ordinal_of(pod) in delete_slots(ctx.tc, component)
 
 
 def remaining(ctx: ClusterContext, component: str, lost: Collection[str]) -> list[str]:

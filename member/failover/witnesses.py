@@ -14,7 +14,7 @@ import msgspec
 from apis import predicates
 from apis.accessor import find, workloads
 from apis.components import component_type
-from apis.ordinals import ordinals
+from apis.ordinals import spec_ordinals
 from apis.times import parse_time
 from kube.objects import Json, Object
 from kube.resources import NODES, PODS
@@ -117,8 +117,7 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
 
 def desired_pods(ctx: ClusterContext, component: str) -> list[str]:
     """The pods that the spec alone asks for, by ordinal."""
-    spec = find(ctx.tc, component)
-    return [pod_name(ctx.tc, component, ordinal) for ordinal in ordinals(spec.workload.replicas)] if spec else []
+    return [pod_name(ctx.tc, component, ordinal) for ordinal in spec_ordinals(ctx.tc, component)]
 
 
 def pod_state(pod: Object | None) -> PodState:

@@ -25,6 +25,7 @@ from apis.components import component_types
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.identity import INSTANCE_LABEL
+from apis.ordinals import gated
 from apis.problem import InvalidField
 from kube.field_change import FieldChange
 from kube.objects import Json, Object
@@ -212,6 +213,7 @@ def _known(ctx: ClusterContext, body: Json) -> _Known | None:
     metadata = {"name": ctx.name, "namespace": ctx.namespace, **written.metadata}
     try:
         cluster = with_defaults(decode({"metadata": metadata, "spec": written.spec}, type(ctx.tc)))
+        cluster = gated(cluster, ctx.tc.metadata.counts_slots)
     except InvalidField:
         return None
     there, theirs = ctx.owner.metadata, (written.uid, written.generation, written.metadata)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from apis.components import component_type
 from apis.identity import scheme, tls_enabled
-from apis.ordinals import desired_replicas
+from apis.ordinals import OrdinalSet, desired_replicas
 from dataplane.errors import Conflict, DataPlaneError, Unavailable
 from kube.actions import Action
 from member import labels
@@ -70,8 +70,13 @@ class StandsIn:
 Step: TypeAlias = Gone | Wait | StandsIn | Transfer | Remove
 
 
-def next_step(voters: Sequence[Voter], ordinal: int, wanted: int = 0, of: str = "PD") -> Step:
-    """The next step to remove this ordinal's member; `wanted` healthy own members must remain (F28, I8, I9, I12)."""
+def next_step(
+    voters: Sequence[Voter], ordinal: int, wanted: int = 0, of: str = "PD", staying: OrdinalSet | None = None
+) -> Step:
+    """The next step to remove this ordinal's member; `wanted` healthy own members must remain (F28, I8, I9, I12).
+
+    The leadership goes to one of the `staying` ordinals, if any of them is healthy.
+    """
     leaving = next((voter for voter in voters if voter.ordinal == ordinal), None)
     if leaving is None:
         return Gone()
@@ -87,15 +92,17 @@ def next_step(voters: Sequence[Voter], ordinal: int, wanted: int = 0, of: str = 
     if own < wanted and leaving.name:
         # a member without a name has never started and serves no client
         return StandsIn(own)
-    return Transfer(_successor(rest, ordinal)) if leaving.leads else Remove(leaving)
+    return Transfer(_successor(rest, ordinal, staying)) if leaving.leads else Remove(leaving)
 
 
-def _successor(rest: Sequence[Voter], ordinal: int) -> Voter:
+def _successor(rest: Sequence[Voter], ordinal: int, staying: OrdinalSet | None) -> Voter:
     """The next leader: the healthy own member with the lowest ordinal, or the highest if the lowest is above `ordinal`.
 
-    Without own healthy members, one in another cluster.
+    A member that leaves next would pass the leadership on. Without own healthy members, one in another cluster.
     """
     healthy = [voter for voter in rest if voter.healthy]
+    if staying is not None:
+        healthy = [each for each in healthy if each.ordinal is not None and each.ordinal in staying] or healthy
     own = sorted((voter.ordinal, voter.name, voter) for voter in healthy if voter.ordinal is not None)
     if not own:
         return min(healthy, key=lambda voter: voter.name)

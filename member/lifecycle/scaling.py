@@ -339,7 +339,7 @@ async def next_size(ctx: ClusterContext, component: str, scaling: Scaling, body:
 async def warn_of_slots(ctx: ClusterContext, component: str, desired: Json, body: Json | None) -> None:
     """Warn, when a list of ordinals to skip reaches the StatefulSet, that it has no effect (4.4 BETTER)."""
     slots = _slots(desired)
-    if slots is None or (body is not None and _slots(body) == slots):
+    if slots is None or is_advanced(desired) or (body is not None and _slots(body) == slots):
         return
     what = (
         f"annotation {slots_annotation(component)}={slots} has no effect: a StatefulSet always removes its highest "

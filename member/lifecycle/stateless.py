@@ -1,7 +1,7 @@
 """Scaling of components without data: remaining pods must serve before others leave (lifecycle.md 8.7)."""
 
 from apis.accessor import Component, component
-from apis.ordinals import desired_replicas
+from apis.ordinals import desired_ordinals
 from member.context import ClusterContext
 from member.evidence import Evidence, pods_live, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
@@ -17,10 +17,11 @@ from member.polling import next_poll
 async def _drain(removal: PodRemoval) -> Evidence | Waiting:
     """Keep a serving pod until enough remaining pods are Ready: at most the parallelism may be missing (I18)."""
     ctx, name = removal.ctx, removal.component
-    wanted = desired_replicas(ctx.tc, name)
+    stay = desired_ordinals(ctx.tc, name)
+    wanted = stay.replicas
     live = pods_live(ctx, name)
     serving = {ordinal_of(pod.metadata.name) for pod in ready_pods(live.pods) if not pod.metadata.deletion_timestamp}
-    staying = sum(ordinal < wanted for ordinal in serving)
+    staying = sum(ordinal in stay for ordinal in serving)
     # a pod behind a cut-off node may still serve
     unheard = (each for each in live.pods if cached_activity(ctx, name, each) is Activity.UNHEARD)
     may_serve = serving | {ordinal_of(each.metadata.name) for each in unheard}

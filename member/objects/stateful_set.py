@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from apis.accessor import Component
-from apis.ordinals import OrdinalSet, desired_replicas, parse_slots, slots_annotation
+from apis.ordinals import OrdinalSet, desired_ordinals, parse_slots, slots_annotation
 from kube.objects import Json
-from kube.resources import ADVANCED_STATEFUL_SETS
+from kube.resources import ADVANCED_STATEFUL_SETS, STATEFUL_SETS
 from member import labels
 from member.naming import member_name, peer_service
 
@@ -25,36 +25,36 @@ def stateful_set(
 ) -> Json:
     """The StatefulSet of a component.
 
-    Its partition equals its replicas: Kubernetes rolls no pod until the upgrade lowers the partition. The annotation
-    with ordinals to skip is copied but, without AdvancedStatefulSet, has no effect (lifecycle.md 4.4 BETTER).
+    Its partition is above all pods: Kubernetes rolls no pod until the upgrade lowers the partition. The annotation with
+    ordinals to skip is copied but, without AdvancedStatefulSet, has no effect (lifecycle.md 4.4 BETTER).
     """
     tc = component.tc
-    replicas = desired_replicas(tc, component.name)
+    pods = desired_ordinals(tc, component.name)
     selector = labels.base_labels(tc, component.name)
     slots = tc.metadata.annotations.get(slots_annotation(component.name))
     annotations = {} if slots is None or not component.type.has_delete_slots else {labels.DELETE_SLOTS: slots}
     spec: Json = {
-        "replicas": replicas,
+        "replicas": pods.replicas,
         "selector": {"matchLabels": selector},
         "serviceName": peer_service(tc, component.name),
         "podManagementPolicy": component.pod_management_policy,
-        "updateStrategy": _update_strategy(component, replicas),
+        "updateStrategy": _update_strategy(component, pods),
         "template": template,
     }
     if claims:
         spec["volumeClaimTemplates"] = list(claims)
     return {
-        "apiVersion": "apps/v1",
+        "apiVersion": (ADVANCED_STATEFUL_SETS if tc.metadata.counts_slots else STATEFUL_SETS).api_version,
         "kind": "StatefulSet",
         "metadata": labels.object_meta(tc, member_name(tc, component.name), selector, annotations),
         "spec": spec,
     }
 
 
-def _update_strategy(component: Component, replicas: int) -> Json:
+def _update_strategy(component: Component, pods: OrdinalSet) -> Json:
     if component.stateful_set_update_strategy == ON_DELETE:
         return {"type": ON_DELETE}
-    return {"type": "RollingUpdate", "rollingUpdate": {"partition": replicas}}
+    return {"type": "RollingUpdate", "rollingUpdate": {"partition": pods.bound}}
 
 
 def is_rolling(live: Json) -> bool:

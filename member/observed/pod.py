@@ -5,6 +5,9 @@
 
 import msgspec
 
+from kube.objects import Object
+from kube.resources import ADVANCED_STATEFUL_SETS
+
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons for which a container waits during a normal start."""
 
@@ -228,3 +231,9 @@ class Pod(msgspec.Struct, frozen=True):
     @property
     def _containers(self) -> tuple[ContainerStatus, ...]:
         return (*self.status.init_container_statuses, *self.status.container_statuses)
+
+
+def is_in_advanced(pod: Object) -> bool:
+    """True if an Advanced StatefulSet controls the pod, so that delete slots of its cluster count."""
+    owner, kind = pod.metadata.controller, ADVANCED_STATEFUL_SETS
+    return owner is not None and (owner.api_version, owner.kind) == (kind.api_version, kind.kind)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 
 from apis.ordinals import desired_ordinals
 from kube.objects import Json, Object
-from kube.resources import ADVANCED_STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+from kube.resources import CONTROLLER_REVISIONS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from kube.semantic import covers
 from member import labels
 from member.context import ClusterContext
 from member.labels import base_labels, selector_text
 from member.naming import pod_name
-from member.observed.pod import Pod
+from member.observed.pod import Pod, is_in_advanced
 
 _DISCOVERY = "discovery"
 
@@ -49,7 +49,7 @@ def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
 def is_of_advanced(cluster: str, pod: Object) -> bool:
     """True if an Advanced StatefulSet with the name of the cluster's StatefulSet controls the pod."""
     owner = pod.metadata.controller
-    if owner is None or not _is(ADVANCED_STATEFUL_SETS, owner.api_version, owner.kind):
+    if owner is None or not is_in_advanced(pod):
         return False
     return owner.name == f"{cluster}-{pod.metadata.labels.get(labels.COMPONENT, '')}"
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from apis import predicates
 from apis.components import component_type
-from apis.ordinals import desired_replicas
+from apis.ordinals import OrdinalSet, desired_replicas
 from apis.shared import ComponentStatus, Json
 from apis.times import stamp
 from dataplane.calls import TIMEOUT
@@ -19,7 +19,7 @@ from kube.objects import Object, is_observed
 from member import labels
 from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
-from member.objects.stateful_set import is_rolling
+from member.objects.stateful_set import is_advanced, is_rolling, ordinals_of
 from member.observed.claims import observe_volumes
 from member.observed.pods import pods_of, ready_pods, wanted_pods
 
@@ -101,10 +101,18 @@ def server_pods(ctx: ClusterContext, component: str, pods: Sequence[Object]) -> 
     count pods that an older StatefulSet of its name has left (R21).
     """
     wanted = set(wanted_pods(ctx, component))
-    made = {pod_name(ctx.tc, component, ordinal) for ordinal in range(predicates.actual_replicas(ctx.tc, component))}
+    made = {pod_name(ctx.tc, component, ordinal) for ordinal in _counted(ctx, component)}
     there = {pod.metadata.name for pod in pods}
     ending = {pod.metadata.name for pod in pods if pod.metadata.deletion_timestamp}
     return sorted((made - ending) | (wanted & there), key=ordinal_of)
+
+
+def _counted(ctx: ClusterContext, component: str) -> OrdinalSet:
+    """The pods that the StatefulSet counts. The count of an Advanced one includes pods of slots, which are ending."""
+    live = ctx.stateful_set(component)
+    if live is not None and is_advanced(body := live.decode()):
+        return ordinals_of(body)
+    return OrdinalSet(predicates.actual_replicas(ctx.tc, component))
 
 
 def observe_pods(

@@ -92,7 +92,7 @@ async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     found = voters(ctx, members, healths(ctx, pd, len(members.members)))
     ill = any(voter.ordinal == removal.ordinal and not voter.healthy for voter in found)
     wanted = remaining(removal, "pd", serves=not ill, period=ctx.settings.failover.pd_period)
-    match next_step(found, removal.ordinal, wanted):
+    match next_step(found, removal.ordinal, wanted, staying=removal.staying):
         case Wait(what):
             return Waiting("ScalingIn", what, soon)
         case StandsIn(others):

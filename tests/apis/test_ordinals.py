@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apis.decoding import decode, encode
 from apis.ordinals import (
     OrdinalSet,
     delete_slots,
     desired_ordinals,
     desired_replicas,
-    ordinals,
+    gated,
     parse_slots,
+    spec_ordinals,
 )
 from apis.shared import Json
+from apis.tidbcluster import TidbCluster
 from tests.apis.clusters import cluster, minimal
 from tests.e2e import upstream
 
@@ -34,13 +37,13 @@ from tests.e2e import upstream
     ],
 )
 def test_skips_delete_slots(slots: set[int], expected: list[int]) -> None:
-    assert expected == ordinals(3, slots)
+    assert expected == list(OrdinalSet(3, frozenset(slots)))
 
 
 @pytest.mark.slow
 @given(st.integers(0, 20), st.sets(st.integers(0, 40)))
 def test_returns_as_many_ordinals_as_replicas_and_no_slot(replicas: int, slots: set[int]) -> None:
-    result = ordinals(replicas, slots)
+    result = OrdinalSet(replicas, frozenset(slots)).ordinals
     assert replicas == len(result)
     assert not slots & set(result)
     assert sorted(result) == result
@@ -60,9 +63,10 @@ def test_refuses_slots_that_are_no_list_of_ordinals(text: str) -> None:
 def test_slots_count_only_with_the_advanced_feature() -> None:
     tc = cluster(minimal(), annotations={"tikv.tidb.pingcap.com/delete-slots": "[1]"})
     assert frozenset() == delete_slots(tc, "tikv")
-    assert frozenset({1}) == delete_slots(tc, "tikv", advanced=True)
-    assert [0, 1, 2] == desired_ordinals(tc, "tikv")
-    assert [0, 2, 3] == desired_ordinals(tc, "tikv", advanced=True)
+    assert frozenset({1}) == delete_slots(gated(tc, True), "tikv")
+    assert [0, 1, 2] == list(desired_ordinals(tc, "tikv"))
+    assert [0, 2, 3] == list(desired_ordinals(gated(tc, True), "tikv"))
+    assert [0, 1, 2] == list(desired_ordinals(gated(gated(tc, True), False), "tikv"))
 
 
 FAILURES: Json = {
@@ -81,8 +85,34 @@ def test_substitutes_and_spares_are_added() -> None:
     tc = cluster(minimal(tikv={"spareVolReplaceReplicas": 2}, tiflash=tiflash, ticdc={"replicas": 4}), status=FAILURES)
     names = ("pd", "tikv", "tidb", "tiflash", "ticdc", "tiproxy", "discovery")
     assert [3 + 1 + 1, 3 + 2 + 2, 2 + 1, 1 + 1, 4, 0, 0] == [desired_replicas(tc, name) for name in names]
-    assert [0, 1, 2] == desired_ordinals(tc, "tikv", with_failover=False)
-    assert [] == desired_ordinals(tc, "tiproxy")
+    assert [0, 1, 2] == list(spec_ordinals(tc, "tikv"))
+    assert [] == list(desired_ordinals(tc, "tiproxy"))
+
+
+def test_pods_without_the_feature_ignore_slots_in_json() -> None:
+    tree = encode(cluster(minimal()))
+    tree["metadata"] |= {"countsSlots": True, "counts_slots": True}
+    assert not decode(tree, TidbCluster).metadata.counts_slots
+
+
+@pytest.mark.parametrize("slots", ["[1", "[-1]"])
+def test_slots_that_validation_refuses_do_not_count(slots: str) -> None:
+    tc = gated(cluster(minimal(), annotations={"tikv.tidb.pingcap.com/delete-slots": slots}), True)
+    assert [0, 1, 2] == list(desired_ordinals(tc, "tikv"))
+
+
+def test_pump_has_no_slots() -> None:
+    pump = {"replicas": 2, "requests": {"storage": "1Gi"}}
+    tc = cluster(minimal(pump=pump), annotations={"pump.tidb.pingcap.com/delete-slots": "[0]"})
+    assert [0, 1] == list(desired_ordinals(gated(tc, True), "pump"))
+
+
+def test_a_lost_pod_whose_ordinal_becomes_a_slot_has_no_substitute() -> None:
+    lost = {"failureStores": {"1": {"podName": "demo-tikv-1"}, "2": {"podName": "demo-tikv-2"}}}
+    tc = cluster(minimal(), status={"tikv": lost}, annotations={"tikv.tidb.pingcap.com/delete-slots": "[1]"})
+    assert [0, 1, 2, 3, 4] == list(desired_ordinals(tc, "tikv"))
+    assert [0, 2, 3, 4] == list(desired_ordinals(gated(tc, True), "tikv"))
+    assert [0, 2, 3] == list(spec_ordinals(gated(tc, True), "tikv"))
 
 
 def sets(most: int = 9) -> st.SearchStrategy[OrdinalSet]:

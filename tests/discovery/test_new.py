@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apis.identity import FORCE_PD_BOOTSTRAP
+from apis.ordinals import gated
 from dataplane.errors import ApiError as PdError
 from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
 from dataplane.pd import Member, Membership
@@ -296,9 +297,10 @@ def test_a_recreated_cluster_is_another_one() -> None:
 
 def test_only_the_pod_with_the_permission_may_begin() -> None:
     world = World(cluster(pd={"replicas": 1}))
-    discovery = Discovery(world, world, world.clock, "default", advanced=True)
+    discovery = world.discovery()
     assert BEGIN == told(discovery, 0)
-    world.tc = cluster(pd={"replicas": 1}, annotations={"pd.tidb.pingcap.com/delete-slots": "[0]"})
+    slots = {"pd.tidb.pingcap.com/delete-slots": "[0]"}
+    world.tc = gated(cluster(pd={"replicas": 1}, annotations=slots), True)
     assert "waiting for demo-pd-0, which was allowed to bootstrap the cluster" in told(discovery, 1)
     assert "the spec no longer requests demo-pd-0" in told(discovery, 0)
     assert "--initial-cluster=demo-pd-1=" in told(discovery, 1)

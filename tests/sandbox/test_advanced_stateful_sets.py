@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
-from apis.ordinals import ordinals
+from apis.ordinals import OrdinalSet
 from kube.objects import Json
 from kube.resources import (
     ADVANCED_STATEFUL_SETS,
@@ -80,7 +80,7 @@ def test_fifty_changes_leave_the_wanted_pods_and_restart_no_other(world: World) 
         replicas, slots = chance.integer(0, 4), sorted({chance.integer(0, 6) for _ in range(chance.integer(0, 4))})
         before = uids(world)
         change(world, str(slots), replicas=replicas)
-        wanted = ordinals(replicas, slots)
+        wanted = OrdinalSet(replicas, frozenset(slots)).ordinals
         assert wanted == sorted(pods(world)), f"{replicas} replicas without {slots}"
         assert {each: before[each] for each in before.keys() & set(wanted)}.items() <= uids(world).items()
 

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from apis.accessor import Component, workloads
 from apis.cluster import OBSERVED, WITHOUT_EFFECT, Cluster, ClusterCondition
-from apis.ordinals import desired_ordinals, desired_replicas
+from apis.ordinals import desired_ordinals, desired_replicas, gated
 from apis.predicates import status_of
 from apis.shared import ComponentStatus
 from cli.tidb.clusters import Found
@@ -19,6 +19,7 @@ from cli.tidb.status.report import Report, Summary
 from kube.objects import Json, condition_of
 from kube.resources import DM_CLUSTERS
 from member.naming import pod_name
+from member.observed.pod import is_in_advanced
 from member.outcome import DONE
 
 CERTIFICATES = "CertificatesValid"
@@ -52,7 +53,8 @@ def summary(found: Found) -> Summary:
 
 def report_of(facts: Facts) -> Report:
     """A cluster in full."""
-    found, cluster = facts.found, facts.found.cluster
+    found = facts.found
+    cluster = gated(found.cluster, any(is_in_advanced(each.object) for each in facts.pods))
     meta = found.object.metadata
     statuses = _statuses(cluster)
     return Report(
