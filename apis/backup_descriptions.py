@@ -118,7 +118,11 @@ TEXTS: Mapping[str, str] = {
     "startTs": "The beginning of the part.",
     "endTs": "The end of the part.",
     "CompactSpec.concurrency": "How many files are worked on at a time.",
-    "CompactSpec.maxRetryTimes": "How often it is tried again at most.",
+    "CompactSpec.maxRetryTimes": "How often it is tried again at most; with mode sharded, each shard.",
+    "CompactSpec.mode": "With sharded, each shard of the part has a pod, all at once; needs Kubernetes 1.29.",
+    "shardCount": "How many shards there are; with mode sharded.",
+    "physicalFileCacheCapacity": "How much of the files each shard keeps on its disk, such as 10Gi; 0 for nothing.",
+    "CompactSpec.name": "The name of the compaction in its metadata and in the logs of tikv-ctl.",
     "spec": "What you want.",
     "status": "What the operator and its Jobs have written.",
 }

@@ -1,11 +1,13 @@
 """CompactBackup, pingcap.com/v1alpha1 (api/compactbackup.fields)."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from msgspec import field
+from msgspec import Meta, field
 
 from apis.backup_shared import JobSpec
 from apis.shared import Conditions, Int32, Metadata, Model, Time, crd_default
+
+SHARDED = "sharded"
 
 
 class CompactSpec(JobSpec, kw_only=True):
@@ -15,6 +17,10 @@ class CompactSpec(JobSpec, kw_only=True):
     end_ts: str = ""
     concurrency: Annotated[int, crd_default(4)] = 4
     tikv_image: str = ""
+    mode: Literal["", "sharded"] = ""
+    shard_count: Annotated[Int32, Meta(ge=1)] | None = None
+    physical_file_cache_capacity: str = ""
+    name: str = ""
     max_retry_times: Annotated[Int32, crd_default(6)] = 6
 
 
@@ -33,6 +39,8 @@ class CompactStatus(Model, kw_only=True):
     progress: str = ""
     message: str = ""
     end_ts: str = ""
+    completed_indexes: str = ""
+    failed_indexes: str = ""
     backoff_retry_status: list[CompactRetryRecord] = []
     conditions: Conditions = []
 

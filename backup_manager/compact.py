@@ -12,7 +12,7 @@ import structlog
 
 from apis import tso
 from apis.backup_defaulting import with_compact_defaults
-from apis.compact_backups import CompactBackup
+from apis.compact_backups import SHARDED, CompactBackup, CompactSpec
 from apis.times import stamp
 from backup_manager.br_arguments import BR
 from backup_manager.br_log import ErrorLines
@@ -36,11 +36,14 @@ _EVERY = 3.0
 """Seconds between two writes of progress."""
 _KEPT = 20
 """The maximum number of error lines in a message."""
+_INDEX = "JOB_COMPLETION_INDEX"
+"""The variable in which Kubernetes gives a pod its index, from 0 (CMP-9)."""
 _STORAGE = "COMPACTED_STORAGE_TOKEN"
 """The name of the storage among the secrets to redact: Azure's address may contain a signature."""
 
 RUNNING = "Running"
 COMPLETE = "Complete"
+FAILED = "Failed"
 RETRY_FAILED = "RetryFailed"
 
 
@@ -66,37 +69,56 @@ def run_compact(options: CompactOptions, outside: Outside) -> None:
         _compact(job, compact)
     except JobFailed as error:
         why, now = outside.secrets.cut_from(error.message), outside.clock.wall()
-        job.record.change_status(lambda status: with_failure(status, why, now))
+        if compact.spec.mode == SHARDED:
+            index = outside.environ.get(_INDEX)
+            job.record.change_status(lambda status: status | {"message": f"shard {index}: {why}"})
+        else:
+            job.record.change_status(lambda status: with_failure(status, why, now))
         raise
 
 
 def _compact(job: Job, compact: CompactBackup) -> None:
-    span = _span(compact)
-    job.record.change_status(with_start)
+    arguments, is_sharded = _arguments(compact, job.outside.environ.get(_INDEX, "")), compact.spec.mode == SHARDED
+    job.record.change_status(with_shard_start if is_sharded else with_start)
     storage = _storage(compact, job.outside)
     # for the log, which shows the command line
     outside = replace(job.outside, environ={**job.outside.environ, _STORAGE: storage})
-    run = _Run(job, outside)
+    run = _Run(job, outside, is_whole=not is_sharded)
     words = ["--log-level", "INFO", "--log-format", "json", "compact-log-backup", "--storage-base64", storage]
-    command = [TIKV_CTL, *words, *span, "-N", str(compact.spec.concurrency)]
-    _launched("tikv-ctl", command, outside, run.on_line, run.why)
+    _launched("tikv-ctl", [TIKV_CTL, *words, *arguments], outside, run.on_line, run.why)
     if run.aborted:
         raise JobFailed(_FAILED, f"the compaction was aborted: {run.aborted}")
-    job.record.change_status(lambda status: with_end(status, run.input_until))
+    if not is_sharded:
+        job.record.change_status(lambda status: with_end(status, run.input_until))
 
 
-def _span(compact: CompactBackup) -> list[str]:
-    """The arguments that select the part. Raises JobFailed."""
+def _arguments(compact: CompactBackup, index: str) -> list[str]:
+    """The arguments that select the part, and the shard of an index (CMP-10). Raises JobFailed."""
     spec = compact.spec
+    found = [*_span(spec), "-N", str(spec.concurrency), *(["--name", spec.name] if spec.name else [])]
+    return [*found, *_of_shard(spec, index)] if spec.mode == SHARDED else found
+
+
+def _span(spec: CompactSpec) -> list[str]:
+    is_open = spec.mode == SHARDED and not spec.end_ts  # tikv-ctl compacts up to the checkpoint
     try:
         start, end = tso.parse(spec.start_ts), tso.parse(spec.end_ts)
     except ValueError as error:
         raise JobFailed(_FAILED, f"spec.startTs, spec.endTs: {error}") from error
-    if not end or end < start:
+    if not is_open and (not end or end < start):
         raise JobFailed(_FAILED, f"spec.endTs: {spec.end_ts!r} must not be before spec.startTs, {spec.start_ts!r}")
     if spec.concurrency < 1:
         raise JobFailed(_FAILED, f"spec.concurrency: {spec.concurrency} must be at least 1")
-    return ["--from", str(start), "--until", str(end)]
+    return ["--from", str(start), *([] if is_open else ["--until", str(end)])]
+
+
+def _of_shard(spec: CompactSpec, index: str) -> list[str]:
+    count = spec.shard_count or 0
+    if not index.isdecimal() or int(index) >= count:
+        raise JobFailed(_FAILED, f"{_INDEX}: {index!r} is no index of {count} shards; only the Job sets it")
+    capacity = spec.physical_file_cache_capacity.strip() or "0"
+    found = ["--cal-shift-ts", "--physical-file-cache-capacity", capacity, "--shard", f"{int(index) + 1}/{count}"]
+    return [*found, "--minimal-compaction-size", "0"]
 
 
 def _storage(compact: CompactBackup, outside: Outside) -> str:
@@ -130,7 +152,9 @@ def _launched(title: str, command: Sequence[str], outside: Outside, on_line: OnL
 class _Run:
     """The results in tikv-ctl's log."""
 
-    def __init__(self, job: Job, outside: Outside) -> None:
+    def __init__(self, job: Job, outside: Outside, *, is_whole: bool) -> None:
+        """`is_whole`: the progress covers all shards, so that it may be written."""
+        self._is_whole = is_whole
         self.input_until = 0
         self.aborted = ""
         self._errors: deque[str] = deque(maxlen=_KEPT)
@@ -150,7 +174,7 @@ class _Run:
         self.aborted = found.aborted or self.aborted
         if found.error:
             self._errors.append(found.error)
-        if found.progress is not None:
+        if found.progress is not None and self._is_whole:
             self._tell(found.progress)
 
     def why(self) -> str:
@@ -172,6 +196,11 @@ def is_complete(status: Json) -> bool:
 def with_start(status: Json) -> Json:
     """The status of a running compaction, without the message of an earlier try."""
     return {key: value for key, value in status.items() if key != "message"} | {"state": RUNNING}
+
+
+def with_shard_start(status: Json) -> Json:
+    """The status once a shard runs; messages about other shards stay, and the operator writes the end (CMP-13)."""
+    return status if status.get("state") in (RUNNING, COMPLETE, FAILED) else with_start(status)
 
 
 def with_progress(status: Json, progress: CompactionProgress) -> Json:

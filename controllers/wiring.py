@@ -40,7 +40,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
-from member.backups.naming import BACKUP, RESTORE, operator_of
+from member.backups.naming import jobs_selector
 from member.context import Dependencies, Listers, Settings
 from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
@@ -68,8 +68,7 @@ def tidb_controllers(
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
     clusters.informer_for(DM_CLUSTERS)
-    makers_of_jobs = ",".join([operator_of(BACKUP), operator_of(RESTORE), TIDB_OPERATOR])
-    jobs = runtime.informers(f"{MANAGED_BY} in ({makers_of_jobs})")
+    jobs = runtime.informers(jobs_selector())
     deps = Dependencies(
         runtime.client,
         runtime.secrets,

@@ -11,10 +11,10 @@ from apis import cron, tso
 from apis.backup_defaulting import with_backup_defaults, with_compact_defaults
 from apis.backup_schedules import BackupSchedule, BackupScheduleSpec
 from apis.backups import Backup, BackupSpec
-from apis.compact_backups import CompactBackup, CompactSpec
+from apis.compact_backups import SHARDED, CompactBackup, CompactSpec
 from apis.problem import Problem
 from apis.shared import Metadata
-from apis.validation.backups import validate_backup, validate_compact
+from apis.validation.backups import DOTTED, shard_suffix, validate_backup, validate_compact
 from ports import duration
 
 _LONGEST = {False: 36, True: 35}
@@ -26,7 +26,7 @@ def validate_backup_schedule(schedule: BackupSchedule) -> list[Problem]:
     """Everything that is wrong with a BackupSchedule."""
     spec = schedule.spec
     return [
-        *_check_name(schedule.metadata.name, _LONGEST[spec.compact_backup_template is not None]),
+        *_check_name(schedule.metadata.name, spec.compact_backup_template),
         *_check_schedule(spec.schedule),
         *_check_duration("spec.maxReservedTime", spec.max_reserved_time),
         *_check_duration("spec.compactInterval", spec.compact_interval),
@@ -36,7 +36,12 @@ def validate_backup_schedule(schedule: BackupSchedule) -> list[Problem]:
     ]
 
 
-def _check_name(name: str, longest: int) -> Iterator[Problem]:
+def _check_name(name: str, compactions: CompactSpec | None) -> Iterator[Problem]:
+    longest = _LONGEST[compactions is not None]
+    if compactions is not None and compactions.mode == SHARDED:
+        longest -= len(shard_suffix(compactions))
+        if "." in name:
+            yield Problem("metadata.name", name, DOTTED)
     if len(name) > longest:
         message = f"is too long for the names of Jobs, which have a time besides; use at most {longest} characters"
         yield Problem("metadata.name", name, message)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from apis import tso
 from apis.backup_shared import BRConfig, JobSpec, TiDBAccessConfig
 from apis.backups import Backup, BackupSpec
-from apis.compact_backups import CompactBackup
+from apis.compact_backups import SHARDED, CompactBackup, CompactSpec
 from apis.images import at_least
 from apis.problem import Problem
 from apis.restores import Restore, RestoreSpec
@@ -23,6 +23,7 @@ _SELF_CONTAINED = "v4.0.8"
 """The first TiKV whose BR needs no SQL."""
 _LOG_BACKUP = "v6.1.0"
 _LONGEST_LABEL = 63
+DOTTED = f"must have no dot with mode {SHARDED}: the name becomes the host names of pods"
 
 
 def validate_backup(backup: Backup, tikv_version: str = "") -> list[Problem]:
@@ -55,13 +56,15 @@ def validate_restore(restore: Restore, tikv_version: str = "") -> list[Problem]:
 def validate_compact(compact: CompactBackup) -> list[Problem]:
     """Everything that is wrong with a CompactBackup."""
     spec = compact.spec
-    problems = [*_check_name(compact.metadata.name, "", ""), *storage_providers.check(spec, "spec")]
+    problems = [*_check_compact_name(compact), *storage_providers.check(spec, "spec")]
     if spec.br is None:
         problems.append(Problem("spec.br", None, "is required; name the TidbCluster in spec.br.cluster"))
     else:
         problems += _check_cluster(spec.br)
     span: dict[str, int] = {}
     for field, text in (("spec.startTs", spec.start_ts), ("spec.endTs", spec.end_ts)):
+        if not text and (field, spec.mode) == ("spec.endTs", SHARDED):
+            continue  # tikv-ctl compacts up to the checkpoint of the log
         if not text:
             problems.append(Problem(field, None, "is required; give a TSO, or a time such as 2024-05-01T10:00:00Z"))
         elif misfit := _check_timestamp(field, text):
@@ -73,7 +76,46 @@ def validate_compact(compact: CompactBackup) -> list[Problem]:
     problems += _check_entries(spec)
     problems += _check_least("spec.concurrency", spec.concurrency, 1)
     problems += _check_least("spec.maxRetryTimes", spec.max_retry_times, 0)
+    problems += _check_shards(spec)
     return problems
+
+
+def _check_compact_name(compact: CompactBackup) -> Iterator[Problem]:
+    """The name of the Job, and with the number of a shard the host name of a pod."""
+    name, spec = compact.metadata.name, compact.spec
+    if spec.mode != SHARDED:
+        yield from _check_name(name, "", "")
+        return
+    yield from _check_name(name, "", shard_suffix(spec))
+    if "." in name:
+        yield Problem("metadata.name", name, DOTTED)
+
+
+def shard_suffix(spec: CompactSpec) -> str:
+    """The end of the longest host name among the shards' pods."""
+    return f"-{(spec.shard_count or 1) - 1}"
+
+
+def _check_shards(spec: CompactSpec) -> Iterator[Problem]:
+    """The fields of mode sharded (CMP-3, CMP-4, CMP-5)."""
+    count, capacity = spec.shard_count, spec.physical_file_cache_capacity.strip()
+    if spec.mode != SHARDED:
+        if count is not None:
+            yield Problem("spec.shardCount", count, f"needs spec.mode {SHARDED}; set it, or remove the number")
+        return
+    if count is None:
+        yield Problem("spec.shardCount", None, f"is required with spec.mode {SHARDED}; give the number of shards")
+    else:
+        yield from _check_least("spec.shardCount", count, 1)
+    if not capacity:
+        return
+    try:
+        is_negative = quantity.parse(capacity) < 0
+    except ValueError as error:
+        yield Problem("spec.physicalFileCacheCapacity", capacity, str(error))
+    else:
+        if is_negative:
+            yield Problem("spec.physicalFileCacheCapacity", capacity, "must not be negative")
 
 
 def _check_entries(spec: JobSpec) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from apis import log_backups, tso
 from apis.backups import Backup
-from apis.compact_backups import CompactBackup
+from apis.compact_backups import SHARDED, CompactBackup
 from apis.problem import Problem
 from apis.validation.backups import validate_compact
 from controllers.backup.chains import bounds, decisive, logs_at, shown, until_reached
@@ -18,16 +18,19 @@ from controllers.job_owners.files import BEING_REMOVED, being_removed, everythin
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, job_of_others, with_lacking_access
 from controllers.job_owners.starting import LOOK_AGAIN, REASON, what_keeps_it
-from controllers.job_owners.status import FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
+from controllers.job_owners.status import COMPLETE, FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object
 from kube.resources import BACKUPS, JOBS
+from kube.server_version import server_version
 from member.backups import pods
 from member.backups.environment import BadJob, secret_names
 from member.backups.jobs import compaction_job
 from member.outcome import Done, NotDone, Outcome, Wait, Waiting
 from member.polling import time_left
 
+_SHARDS_SINCE = (1, 29)
+"""The Kubernetes version whose Jobs retry each index by itself (CMP-6)."""
 _LOG_AGAIN = 10.0
 """Seconds until the operator checks the progress of a log again, which causes no event."""
 
@@ -62,7 +65,17 @@ async def _begin(ctx: JobOwner[CompactBackup]) -> Outcome | None:
         return Waiting("WaitingForLog", with_lacking_access(ctx, lacking.what, ctx.model.spec, None), _LOG_AGAIN)
     if wait := await ctx.await_pods(ctx.name):
         return wait
-    return await _make(ctx, backups)
+    return None if await _is_too_much_for_kubernetes(ctx) else await _make(ctx, backups)
+
+
+async def _is_too_much_for_kubernetes(ctx: JobOwner[CompactBackup]) -> bool:
+    """True if this Kubernetes cannot run shards; then Failed is written into the status (CMP-6)."""
+    if ctx.model.spec.mode != SHARDED or (version := server_version(ctx.runtime.client)) >= _SHARDS_SINCE:
+        return False
+    needed, found = (".".join(map(str, each)) for each in (_SHARDS_SINCE, version))
+    message = f'spec.mode: "{SHARDED}": needs Kubernetes {needed}, and this is {found}; remove the mode'
+    await ctx.say(FAILED, "KubernetesTooOld", message)
+    return True
 
 
 async def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
@@ -81,16 +94,30 @@ async def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | No
     if not ctx.controls(job):
         return await _tried(ctx, f"{job_of_others('CompactBackup', job)}, or rename the CompactBackup")
     body = job.decode()
-    if pods.finished(body) == "Failed":
-        why = pods.condition_of_job(body, "Failed").get("reason") or ""
-        last = status.last_failure(ctx.status)
-        await ctx.say(FAILED, "AlreadyFailed", f"Job {ctx.name} has failed: {why}" + (f"; {last}" if last else ""))
-    elif ctx.status.get("state") in (None, "", SCHEDULED, PREPARE):
+    await ctx.write(status.with_indexes(ctx.status, body))
+    if ended := pods.finished(body):
+        return await _ended(ctx, body, ended)
+    if ctx.status.get("state") in (None, "", SCHEDULED, PREPARE):
         # if the state is not PREPARE, a process crashed right after it created the Job
         is_late = not time_left(job.metadata.creation_timestamp or "", LOOK_AGAIN, ctx.now)
         trouble = what_keeps_it(ctx, ctx.name) if is_late else ""
         await ctx.say(PREPARE, message=trouble)
         return Waiting(REASON, trouble, LOOK_AGAIN) if trouble else Done(retry_after=LOOK_AGAIN)
+    return None
+
+
+async def _ended(ctx: JobOwner[CompactBackup], job: Json, ended: str) -> Outcome | None:
+    """Write the end of the Job. No pod reports it for all shards, and another client may have replaced the status."""
+    is_sharded = ctx.model.spec.mode == SHARDED
+    if ended == COMPLETE:
+        wait = None if is_sharded else ctx.await_result(job)
+        if wait is None:
+            await ctx.write(status.with_state(ctx.status, COMPLETE, ctx.now))
+        return wait
+    why = pods.condition_of_job(job, FAILED).get("reason") or ""
+    last = str(ctx.status.get("message") or "") if is_sharded else status.last_failure(ctx.status)
+    shards = f"; failed shards, from 0: {ctx.status.get('failedIndexes')}" if ctx.status.get("failedIndexes") else ""
+    await ctx.say(FAILED, "AlreadyFailed", f"Job {ctx.name} has failed: {why}{shards}" + (f"; {last}" if last else ""))
     return None
 
 
@@ -151,12 +178,13 @@ def obstacle(compact: CompactBackup, backups: Sequence[Backup]) -> Problem | Wai
 
 def _missing(compact: CompactBackup, log: Backup) -> Problem | Wait | None:
     spec, phase, of = compact.spec, log.status.phase, f"the log of Backup {log.metadata.namespace}/{log.metadata.name}"
-    start, end = tso.parse(spec.start_ts), tso.parse(spec.end_ts)
+    start, end = tso.parse(spec.start_ts), tso.parse(spec.end_ts) if spec.end_ts else None
     begins, reached = bounds(log)
-    if end < begins:
+    if end is not None and end < begins:
         return Problem("spec.endTs", spec.end_ts, f"is before {of} begins, at {shown(begins)}; use a later one")
     if phase == log_backups.STOPPED:
         if start <= reached:
             return None
         return Problem("spec.startTs", spec.start_ts, f"is after {of} ends, at {shown(reached)}; use an earlier one")
-    return None if end <= reached else until_reached(log, "spec.endTs", end)
+    field, least = ("spec.startTs", start) if end is None else ("spec.endTs", end)
+    return None if least <= reached else until_reached(log, field, least)

@@ -38,6 +38,12 @@ def with_state(
     return {key: value for key, value in (status | said).items() if value != ""}
 
 
+def with_indexes(status: Json, job: Json) -> Json:
+    """The status with the shards of a Job that are complete and that have failed; none leaves the earlier ones."""
+    of_job: Json = job.get("status") or {}
+    return status | {name: of_job[name] for name in ("completedIndexes", "failedIndexes") if of_job.get(name)}
+
+
 def with_wait(status: Json, wait: NotDone | None, _now: datetime) -> Json:
     """The status with the message of the wait, which the next state replaces."""
     if wait is None or status.get("state") in ENDED:

@@ -7,7 +7,7 @@ from msgspec import structs
 from apis import log_backups
 from apis.accessor import find
 from apis.backups import Backup
-from apis.compact_backups import CompactBackup
+from apis.compact_backups import SHARDED, CompactBackup
 from apis.restores import Restore, RestoreSpec
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
@@ -134,7 +134,27 @@ def compaction_job(compact: CompactBackup, tc: TidbCluster, secrets: Secrets, se
     containers = [each | {"volumeMounts": mounts, "resources": spec.resources} for each in tools]
     pod = pods.pod_spec(spec, settings, made) | {"restartPolicy": "OnFailure", "initContainers": containers}
     labelled = structs.replace(meta, labels={**meta.labels, INSTANCE: _INSTANCE})
-    return pods.job(labelled, compact.kind, naming.BACKUP, meta.name, pod, backoff_limit=spec.max_retry_times)
+    job = pods.job(labelled, compact.kind, naming.BACKUP, meta.name, pod, backoff_limit=spec.max_retry_times)
+    return _sharded(compact, job) if spec.mode == SHARDED else job
+
+
+def _sharded(compact: CompactBackup, job: Json) -> Json:
+    """The Job with a pod for each shard: all run at once, and a failed one stops no other (CMP-7)."""
+    spec, labels, template = compact.spec, naming.sharded_labels(compact.metadata), job["spec"]["template"]
+    count = spec.shard_count or 1
+    shards = {
+        "completionMode": "Indexed",
+        "completions": count,
+        "parallelism": count,
+        "maxFailedIndexes": count,
+        "backoffLimitPerIndex": spec.max_retry_times,
+        "template": template
+        | {
+            "metadata": template["metadata"] | {"labels": labels},
+            "spec": template["spec"] | {"restartPolicy": "Never"},
+        },
+    }
+    return job | {"metadata": job["metadata"] | {"labels": labels}, "spec": shards}
 
 
 def restore_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:

@@ -9,14 +9,18 @@ from datetime import UTC, datetime
 from apis.backup_shared import TiDBAccessConfig
 from apis.identity import INSTANCE_LABEL
 from apis.shared import Json, Metadata
-from member.labels import COMPONENT, INSTANCE, MANAGED_BY, NAME
+from member.labels import COMPONENT, INSTANCE, MANAGED_BY, NAME, TIDB_OPERATOR
 
 BACKUP = "backup"
 RESTORE = "restore"
+COMPACTION = "compact-backup"
+"""The family of sharded compactions; v1.6 counts the others among the Backups."""
 FINALIZER = "tidb.pingcap.com/backup-protection"
 SERVICE_ACCOUNT = "tidb-backup-manager"
 """The service account of the pods, which the user creates (8)."""
 SCHEDULE_LABEL = "tidb.pingcap.com/backup-schedule"
+COMPACT_LABEL = "tidb.pingcap.com/compact"
+_COMPACT = "compactbackup"
 GROUP_LABEL = "tidb.pingcap.com/backup-schedule-group"
 """Of the schedules with the same value, only one makes a backup at a time (5.1)."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -29,6 +33,12 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 def operator_of(family: str) -> str:
     """The value of `managed-by` of a family's objects."""
     return f"{family}-operator"
+
+
+def jobs_selector() -> str:
+    """The label selector of all Jobs that this operator creates."""
+    makers = ",".join([*map(operator_of, (BACKUP, COMPACTION, RESTORE)), TIDB_OPERATOR])
+    return f"{MANAGED_BY} in ({makers})"
 
 
 def backup_job_name(backup: str) -> str:
@@ -106,6 +116,12 @@ def job_labels(meta: Metadata, family: str, component: str) -> dict[str, str]:
     """The labels of a Job and its pods; the operator's labels override the object's."""
     own = claim_labels(meta, family) | {COMPONENT: component, f"tidb.pingcap.com/{family}": meta.name}
     return {**meta.labels, **own}
+
+
+def sharded_labels(meta: Metadata) -> dict[str, str]:
+    """The labels of the Job of a sharded compaction and of its pods, as in v1.7 (CMP-8)."""
+    own = {NAME: _COMPACT, MANAGED_BY: operator_of(COMPACTION), INSTANCE: instance_of(meta)}
+    return {**meta.labels, **own, COMPONENT: _COMPACT, COMPACT_LABEL: meta.name}
 
 
 def claim_labels(meta: Metadata, family: str) -> dict[str, str]:

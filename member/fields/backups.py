@@ -7,6 +7,7 @@ path may name a whole table. Volume snapshots are not offered, so their fields n
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from apis.compact_backups import SHARDED
 from apis.shared import Json
 from member.fields.declared import NoEffect
 
@@ -223,8 +224,12 @@ _OF_COMPACTION = (
 )
 
 
-def _of_compaction(_spec: Json) -> _Found:
-    return _OF_COMPACTION
+_ONLY_SHARDED = NoEffect("only shards keep files", "set mode to sharded, or remove it")
+
+
+def _of_compaction(spec: Json) -> _Found:
+    is_sharded = spec.get("mode") == SHARDED
+    return _OF_COMPACTION if is_sharded else _OF_COMPACTION | {"physicalFileCacheCapacity": _ONLY_SHARDED}
 
 
 # BackupSchedule

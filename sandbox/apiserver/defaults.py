@@ -214,11 +214,15 @@ def _replica_set(tree: Json) -> None:
     _template(spec)
 
 
+_NO_LIMIT = 2**31 - 1
+
+
 def _job(tree: Json) -> None:
     spec, meta = _child(tree, "spec"), tree["metadata"]
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
-    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
+    limit = 6 if spec.get("backoffLimitPerIndex") is None else _NO_LIMIT
+    _fill(spec, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", suspend=False)
     _fill(spec, manualSelector=False)
     _fill(spec, podReplacementPolicy="FailedOrTerminating" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     _template(spec)

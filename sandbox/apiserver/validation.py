@@ -257,6 +257,18 @@ def _job(tree: Json) -> Iterator[FieldError]:
         yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         yield required("spec.completions", "when completion mode is Indexed")
+    yield from _indexes(spec)
+
+
+def _indexes(spec: Json) -> Iterator[FieldError]:
+    if spec.get("backoffLimitPerIndex") is None:
+        if spec.get("maxFailedIndexes") is not None:
+            yield required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+        return
+    if spec.get("completionMode") != "Indexed":
+        yield invalid_value(
+            "spec.backoffLimitPerIndex", spec["backoffLimitPerIndex"], "requires indexed completion mode"
+        )
 
 
 def _pod(tree: Json) -> Iterator[FieldError]:
@@ -415,6 +427,8 @@ _JOB: Table = {
     "completions": at_least(0),
     "activeDeadlineSeconds": at_least(0),
     "backoffLimit": at_least(0),
+    "backoffLimitPerIndex": at_least(0),
+    "maxFailedIndexes": at_least(0),
     "ttlSecondsAfterFinished": at_least(0),
     "completionMode": one_of("NonIndexed", "Indexed"),
     "podReplacementPolicy": one_of("Failed", "TerminatingOrFailed"),

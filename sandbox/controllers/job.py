@@ -9,6 +9,7 @@ from kube.objects import Json
 from kube.resources import JOBS, PODS
 from sandbox.cluster import Cluster
 from sandbox.conditions import condition, holds, with_condition
+from sandbox.controllers.job_indexes import INDEX, indexes_of, is_indexed, of_index, text
 from sandbox.owners import controller_reference, controller_uid, is_deleted
 from sandbox.stamps import parse, stamp
 
@@ -66,9 +67,31 @@ class Jobs:
             )
             return self._report(job, status, counts)
         status.setdefault("startTime", now)
+        if is_indexed(job):
+            return self._sync_indexes(job, status, counts)
         if end := _end(job, counts, self._age(status)):
             return self._finish(job, status, counts, end)
         return self._report(job, status, counts, self._fill(job, counts, status))
+
+    def _sync_indexes(self, job: Json, status: Json, counts: _Counts) -> float | None:
+        """Create the pod of each index that needs one, after a pause if its last one failed."""
+        pods, spec = self._pods(job), job["spec"]
+        by_end = {end: [pod for pod in pods if _end_of(pod) == end] for end in ("succeeded", "failed", "")}
+        indexes = indexes_of(job, by_end["succeeded"], by_end["failed"], by_end[""])
+        told = {"completedIndexes": indexes.complete, "failedIndexes": indexes.failed}
+        status |= {key: text(each) for key, each in told.items() if each or key == "failedIndexes"}
+        if end := indexes.end(spec.get("maxFailedIndexes")):
+            return self._finish(job, status, counts, end)
+        room = spec.get("parallelism", 1) - len(counts.active)
+        due: list[float] = []
+        for index in indexes.missing[: max(room, 0)]:
+            failed = [pod for pod in by_end["failed"] if pod["metadata"]["annotations"][INDEX] == str(index)]
+            if (rest := self._pause_after(failed, indexes.failures.get(index, 0))) > 0:
+                due.append(self._cluster.clock.now() + rest)
+            else:
+                pod = of_index(self._pod(job), job["metadata"]["name"], index, indexes.failures.get(index, 0))
+                self._cluster.create(PODS, pod)
+        return self._report(job, status, counts, min(due, default=None))
 
     def _pods(self, job: Json) -> list[Json]:
         meta = job["metadata"]
@@ -138,17 +161,20 @@ class Jobs:
         """Seconds until a new pod may follow the last failed one."""
         if not counts.failed:
             return 0.0
-        meta = job["metadata"]
+        return self._pause_after(self._pods(job), counts.failed)
+
+    def _pause_after(self, pods: Iterable[Json], failures: int) -> float:
+        """Seconds until a new pod may follow the last one that failed of `pods`."""
         ended = [
             container["state"]["terminated"]["finishedAt"]
-            for pod in self._cluster.list(PODS, meta["namespace"])
-            if controller_uid(pod) == meta["uid"] and (pod.get("status") or {}).get("phase") == "Failed"
+            for pod in pods
+            if (pod.get("status") or {}).get("phase") == "Failed"
             for container in pod["status"].get("containerStatuses") or ()
             if "terminated" in container["state"]
         ]
         if not ended:
             return 0.0
-        pause = min(self._pause * 2 ** (counts.failed - 1), _LONGEST_PAUSE)
+        pause = min(self._pause * 2 ** (failures - 1), _LONGEST_PAUSE)
         return (parse(max(ended)) + timedelta(seconds=pause) - self._cluster.clock.wall()).total_seconds()
 
     def _pod(self, job: Json) -> Json:

@@ -10,7 +10,7 @@ from apis.compact_backups import CompactBackup
 from apis.decoding import decode
 from apis.restores import Restore
 from apis.shared import Json
-from apis.validation.backups import validate_backup, validate_compact, validate_restore
+from apis.validation.backups import DOTTED, validate_backup, validate_compact, validate_restore
 from tests.apis.backups import ACCESS, S3, backup, by_br, compact, recorded, restore
 
 NEW = "v8.5.2"
@@ -377,9 +377,33 @@ def test_each_broken_rule_of_a_restore_has_its_message(spec: Json, expected: lis
         ({"startTs": "9"}, ['spec.endTs: "8": must not be before spec.startTs, 9']),
         ({"concurrency": 0}, ["spec.concurrency: 0: must be at least 1"]),
         ({"maxRetryTimes": -1}, ["spec.maxRetryTimes: -1: must be at least 0"]),
+        ({"shardCount": 2}, ["spec.shardCount: 2: needs spec.mode sharded; set it, or remove the number"]),
+        (
+            {"mode": "sharded", "endTs": None, "physicalFileCacheCapacity": "-1Gi"},
+            [
+                "spec.shardCount: is required with spec.mode sharded; give the number of shards",
+                'spec.physicalFileCacheCapacity: "-1Gi": must not be negative',
+            ],
+        ),
+        ({"mode": "sharded", "shardCount": 2, "endTs": None}, []),
     ],
 )
 def test_each_broken_rule_of_a_compaction_has_its_message(spec: Json, expected: list[str]) -> None:
     whole = by_br(startTs="7", endTs="8") | spec
     found = validate_compact(compact({key: value for key, value in whole.items() if value is not None}))
     assert expected == [str(problem) for problem in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("a" * 60, ""),
+        ("a" * 61, "is too long for the Job <name>-10; use at most 60 characters"),
+        ("a.b", DOTTED),
+    ],
+)
+def test_the_name_of_a_sharded_compaction_fits_the_host_names_of_its_pods(name: str, problem: str) -> None:
+    spec = by_br(startTs="7", endTs="8", mode="sharded", shardCount=11)
+    found = validate_compact(compact(spec, name=name))
+    assert ([problem] if problem else []) == [each.message for each in found]
+    assert [] == validate_compact(compact(by_br(startTs="7", endTs="8"), name=name))

@@ -234,3 +234,57 @@ def test_numbers_may_be_texts_and_names_in_any_case() -> None:
     progress = read_line(json.dumps(line)).progress
     assert "[READ_META(1/0),COMPACT_WORK(0/0)]" == str(progress)
     assert 0 == read_line("[1, 2]").input_until
+
+
+SHARD: dict[str, Any] = {"mode": "sharded", "shardCount": 3}
+
+
+def of_index(world: World, index: str, tools: Tools) -> Outside:
+    made = outside(world, tools)
+    return replace(made, environ={**made.environ, "JOB_COMPLETION_INDEX": index})
+
+
+@pytest.mark.rule("CMP-10", "CMP-13")
+def test_a_shard_is_compacted_and_reports_no_end_of_the_whole(world: World) -> None:
+    world.compact(**SHARD, name="region-2", physicalFileCacheCapacity=" 10Gi ", endTs=None)
+    tools = Tools(meanwhile=lambda: world.clock.step(5.0))
+    run_compact(OPTIONS, of_index(world, "1", tools))
+    assert {"state": "Running"} == world.status(COMPACT_BACKUPS)
+    expected = (
+        "--from 1000 -N 4 --name region-2 --cal-shift-ts --physical-file-cache-capacity 10Gi --shard 2/3 "
+        "--minimal-compaction-size 0"
+    )
+    assert expected == " ".join(tools.commands[1][8:])
+
+
+@pytest.mark.rule("CMP-10")
+def test_a_shard_caches_nothing_by_default_and_a_compaction_passes_its_name(world: World) -> None:
+    world.compact(**SHARD)
+    tools = Tools()
+    run_compact(OPTIONS, of_index(world, "0", tools))
+    words = "--from 1000 --until 2000 -N 4 --cal-shift-ts --physical-file-cache-capacity 0 --shard 1/3"
+    assert [*words.split(), "--minimal-compaction-size", "0"] == tools.commands[1][8:]
+    world.client.patch(COMPACT_BACKUPS, NAME, NAMESPACE, {"spec": {"mode": "", "shardCount": None, "name": "x"}})
+    run_compact(OPTIONS, outside(world, tools))
+    assert "--from 1000 --until 2000 -N 4 --name x" == " ".join(tools.commands[3][8:])
+
+
+@pytest.mark.rule("CMP-9")
+@pytest.mark.parametrize("index", ["", "x", "3", "-1"])
+def test_a_pod_without_a_valid_index_compacts_nothing(world: World, index: str) -> None:
+    world.compact(**SHARD)
+    tools = Tools()
+    with pytest.raises(JobFailed, match="is no index of 3 shards"):
+        run_compact(OPTIONS, of_index(world, index, tools))
+    assert [] == tools.commands
+
+
+@pytest.mark.rule("CMP-13")
+def test_a_failed_shard_is_named_and_another_one_that_starts_keeps_its_message(world: World) -> None:
+    world.compact(**SHARD)
+    with pytest.raises(JobFailed):
+        run_compact(OPTIONS, of_index(world, "2", Tools(lines=["no such file"], code=1)))
+    expected = {"state": "Running", "message": "shard 2: tikv-ctl ended with exit code 1: no such file"}
+    assert expected == world.status(COMPACT_BACKUPS)
+    run_compact(OPTIONS, of_index(world, "0", Tools()))
+    assert expected == world.status(COMPACT_BACKUPS)

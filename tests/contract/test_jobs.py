@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kube.errors import Invalid
 from kube.objects import Json
 from kube.resources import JOBS, PODS
 from sandbox.apiserver.kinds import INGRESSES
@@ -195,3 +196,63 @@ def test_an_ingress_is_kept(world: Side, namespace: str) -> None:
     assert ["a", "nginx", "a.example", "10.0.0.1", "80"] == shown["rows"][0]["cells"][:5]
     world.client.delete(INGRESSES, "a", namespace)
     assert not world.exists(INGRESSES, "a", namespace)
+
+
+def shards(text: str, **spec: Any) -> Json:
+    """An Indexed Job whose three pods run a script, each index retried by itself."""
+    policy = {"completionMode": "Indexed", "completions": 3, "parallelism": 3, "maxFailedIndexes": 3}
+    return script("a", text, **policy, **{"backoffLimitPerIndex": 0, **spec})
+
+
+def test_each_pod_of_an_indexed_job_has_its_index(world: Side, namespace: str) -> None:
+    status = ended(world, namespace, shards("test $JOB_COMPLETION_INDEX -lt 3"), "Complete")
+
+    why = ("CompletionsReached", "Reached expected number of succeeded pods")
+    assert [("SuccessCriteriaMet", *why), ("Complete", *why)] == conditions(status)
+    assert ("0-2", "", 3) == (status["completedIndexes"], status["failedIndexes"], status["succeeded"])
+    pods = sorted(pods_of(world, namespace), key=lambda each: str(each["metadata"]["name"]))
+    key = "batch.kubernetes.io/job-completion-index"
+    assert ["0", "1", "2"] == [each["metadata"]["labels"][key] for each in pods]
+    assert ["0", "1", "2"] == [each["metadata"]["annotations"][key] for each in pods]
+    assert ["a-0", "a-1", "a-2"] == [each["spec"]["hostname"] for each in pods]
+    assert ["a-0-", "a-1-", "a-2-"] == [each["metadata"]["generateName"] for each in pods]
+    source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{key}']"}}
+    assert [{"name": "JOB_COMPLETION_INDEX", "valueFrom": source}] == pods[0]["spec"]["containers"][0]["env"]
+    assert 2**31 - 1 == world.client.get(JOBS, "a", namespace).decode()["spec"]["backoffLimit"]
+
+
+@pytest.mark.slow
+def test_a_failed_index_stops_no_other_and_fails_the_job_at_the_end(world: Side, namespace: str) -> None:
+    body = shards('test "$JOB_COMPLETION_INDEX" -ne 1', backoffLimitPerIndex=1)
+    status = ended(world, namespace, body, "Failed")
+
+    why = ("FailedIndexes", "Job has failed indexes")
+    assert [("FailureTarget", *why), ("Failed", *why)] == conditions(status)
+    assert ("0,2", "1", 2, 2) == (
+        status["completedIndexes"],
+        status["failedIndexes"],
+        status["succeeded"],
+        status["failed"],
+    )
+    counts = [
+        each["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"]
+        for each in pods_of(world, namespace)
+        if each["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "1"
+    ]
+    assert ["0", "1"] == sorted(counts)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"completionMode": "NonIndexed"}, "spec.backoffLimitPerIndex"),
+        ({"backoffLimitPerIndex": -1}, "spec.backoffLimitPerIndex"),
+        ({"backoffLimitPerIndex": None}, "spec.backoffLimitPerIndex"),
+        ({"maxFailedIndexes": -1}, "spec.maxFailedIndexes"),
+    ],
+)
+def test_a_limit_for_each_index_needs_indexes(world: Side, namespace: str, spec: Json, field: str) -> None:
+    body = shards("true")
+    body["spec"] = {key: value for key, value in (body["spec"] | spec).items() if value is not None}
+    with pytest.raises(Invalid, match=field.replace(".", r"\.")):
+        world.client.create(JOBS, body, namespace)

@@ -20,6 +20,7 @@ from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
 from kube.objects import Json, condition_of
 from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, TIDB_CLUSTERS, Resource
+from member.backups.naming import jobs_selector
 from member.backups.pods import ManagerSettings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -37,7 +38,7 @@ NAMESPACE = "lab"
 
 def build(runtime: Runtime, etcd_of: EtcdOf) -> Sequence[Controller]:
     """The controllers, assembled as in the operator."""
-    owned = runtime.informers("app.kubernetes.io/managed-by in (backup-operator,restore-operator)")
+    owned = runtime.informers(jobs_selector())
     resources, settings = runtime.informers(""), ManagerSettings("manager")
     return (
         backup_controller(runtime, resources, owned, settings, BY_CONSENT, etcd_of),

@@ -245,3 +245,20 @@ def test_logs_of_schedules_created_at_once_have_separate_directories(world: Sche
     assert 3 == len(prefixes)
     starts = {name: world.of(name)["logBackupStartTs"] for name in ("nightly", "other", "third")}
     assert 3 == len(set(starts.values()))
+
+
+@pytest.mark.rule("CMP-18", "CMP-19")
+def test_sharded_compactions_follow_each_other(world: SchedulesWorld) -> None:
+    """v1.7 compacts the first part again and again, because no shard reports an end."""
+    shards = COMPACTION | {"mode": "sharded", "shardCount": 2, "physicalFileCacheCapacity": "1Gi", "name": "x"}
+    world.schedule(schedule="0 0 1 1 *", logBackupTemplate=LOG, compactBackupTemplate=shards, compactInterval="1h")
+    world.pass_time(2 * HOUR)
+    world.log_saved_until(NEW_YEAR + 2 * EVERY, NEW_YEAR)
+    for hours in range(3, 6):
+        ended(world, "Complete")
+        world.pass_time(HOUR)
+        world.log_saved_until(NEW_YEAR + hours * EVERY)
+    specs = [world.admin.get(COMPACT_BACKUPS, each, NAMESPACE).decode()["spec"] for each in world.compactions()]
+    assert [f"2026-01-01T0{hour}:00:00Z" for hour in (0, 2, 3, 4)] == [each["startTs"] for each in specs]
+    fields = ("mode", "shardCount", "physicalFileCacheCapacity", "name")
+    assert [("sharded", 2, "1Gi", "x")] * 4 == [tuple(each[field] for field in fields) for each in specs]

@@ -18,8 +18,8 @@ _BEGINS, _ENDS = 200, 400
 _SPANS = list(combinations_with_replacement((100, _BEGINS, 300, _ENDS, 500), 2))
 
 
-def span(start: int, end: int) -> CompactBackup:
-    spec = {"br": {"cluster": "demo"}, "s3": S3, "startTs": str(start), "endTs": str(end)}
+def span(start: int, end: int, **shards: object) -> CompactBackup:
+    spec = {"br": {"cluster": "demo"}, "s3": S3, "startTs": str(start), "endTs": str(end or ""), **shards}
     return with_compact_defaults(decode(tree("CompactBackup", spec), CompactBackup))
 
 
@@ -66,3 +66,17 @@ def test_nothing_is_known_of_a_log_without_its_backup(other: Backup) -> None:
 @pytest.mark.rule("backup-6")
 def test_one_of_several_logs_at_a_place_is_enough() -> None:
     assert "covered" == verdict(span(100, 150), log(), log(begins=100))
+
+
+@pytest.mark.rule("CMP-2")
+@pytest.mark.parametrize(
+    ("start", "phase", "expected"),
+    [
+        (100, "Running", "covered"),
+        (500, "Running", "wait"),
+        (500, "Stopped", "spec.startTs"),
+        (300, "Stopped", "covered"),
+    ],
+)
+def test_shards_without_an_end_need_the_start_in_the_log(start: int, phase: str, expected: str) -> None:
+    assert expected == verdict(span(start, 0, mode="sharded", shardCount=2), log(phase))
