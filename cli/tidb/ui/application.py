@@ -1,4 +1,4 @@
-"""The addresses of the page. All are reads, except for the playground of a sandbox."""
+"""The addresses of the page. Only two write: a plan that `--write` lets the page apply, and a sandbox's playground."""
 
 from http import HTTPStatus
 from pathlib import Path
@@ -19,14 +19,17 @@ from cli.tidb.ui.overview import read_overview
 from cli.tidb.ui.playground import FAULTS, play, read_playground
 from cli.tidb.ui.rehearsals import Rehearse
 from cli.tidb.ui.templating import templates
-from cli.tidb.ui.whatif import LASTING, drill_view, plan_view
+from cli.tidb.ui.whatif import LASTING, drill_view, make_change, plan_view
 from kube.errors import ApiError
 from ports.transport import TransportError
 
+_UNCHANGED = "Nothing is changed"
 
-def application(session: Session, rehearse: Rehearse, *, playground: bool = False) -> Starlette:
-    """The page about what the user of a session may read; with the `playground` of a sandbox."""
-    pages = Pages(session, rehearse, playground=playground)
+
+def application(session: Session, rehearse: Rehearse, *, writes: bool = False, playground: bool = False) -> Starlette:
+    """The page about what the user of a session may read; it `writes` changes of clusters, or has a `playground`."""
+    pages = Pages(session, rehearse, writes=writes, playground=playground)
+    changes = [Route("/clusters/{short}/{namespace}/{name}/plan", pages.change, methods=["POST"])]
     in_sandbox = [
         Route("/playground", pages.playground, methods=["GET"]),
         Route("/playground", pages.play, methods=["POST"]),
@@ -36,7 +39,8 @@ def application(session: Session, rehearse: Rehearse, *, playground: bool = Fals
             Route("/", pages.overview),
             Route("/clusters/{short}/{namespace}/{name}", pages.cluster),
             Route("/clusters/{short}/{namespace}/{name}/doctor", pages.doctor),
-            Route("/clusters/{short}/{namespace}/{name}/plan", pages.plan),
+            Route("/clusters/{short}/{namespace}/{name}/plan", pages.plan, methods=["GET"]),
+            *(changes if writes else ()),
             Route("/clusters/{short}/{namespace}/{name}/drill", pages.drill),
             Route("/reasons", pages.reasons),
             Route("/reasons/{name}", pages.reason),
@@ -55,10 +59,10 @@ def application(session: Session, rehearse: Rehearse, *, playground: bool = Fals
 class Pages:
     """Each method answers requests for one address; Starlette runs it in a thread of its own."""
 
-    def __init__(self, session: Session, rehearse: Rehearse, *, playground: bool) -> None:
+    def __init__(self, session: Session, rehearse: Rehearse, *, writes: bool, playground: bool) -> None:
         self._session = session
         self._rehearse = rehearse
-        self._templates = templates(playground=playground)
+        self._templates = templates(writes=writes, playground=playground)
 
     def overview(self, _: Request) -> Response:
         """All clusters."""
@@ -78,7 +82,12 @@ class Pages:
     def plan(self, request: Request) -> Response:
         """What a change would do."""
         view = plan_view(self._session.client, self._rehearse, _place(request), request.query_params)
-        return self._page("plan", view=view, asked=bool(request.query_params))
+        return self._page("plan", view=view, asked=request.query_params)
+
+    def change(self, request: Request) -> Response:
+        """Make a change whose plan the user has seen."""
+        make_change(self._session.client, _place(request), request.query_params)
+        return RedirectResponse(request.url.path.removesuffix("/plan"), HTTPStatus.SEE_OTHER)
 
     def drill(self, request: Request) -> Response:
         """What a loss would do."""
@@ -105,8 +114,10 @@ class Pages:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         return self._page("reason", name=name, reason=REASONS[name])
 
-    def not_shown(self, _: Request, error: Exception) -> Response:
-        """A cluster does not exist, or cannot be decoded."""
+    def not_shown(self, request: Request, error: Exception) -> Response:
+        """A cluster does not exist or cannot be decoded, or a change has a reason not to be made."""
+        if request.method == "POST":
+            return self._page("error", HTTPStatus.CONFLICT, title=_UNCHANGED, message=str(error))
         return self._page("error", HTTPStatus.NOT_FOUND, title="This cannot be shown", message=str(error))
 
     def no_page(self, _: Request, error: Exception) -> Response:
@@ -114,10 +125,14 @@ class Pages:
         assert isinstance(error, HTTPException)
         return self._page("error", HTTPStatus(error.status_code), title=error.detail, message="")
 
-    def failed(self, _: Request, error: Exception) -> Response:
-        """The API server refused a read, or cannot be reached."""
+    def failed(self, request: Request, error: Exception) -> Response:
+        """The API server refused a request, or cannot be reached."""
         message = f"The API server refuses: {error.message}" if isinstance(error, ApiError) else str(error)
-        return self._page("error", HTTPStatus.BAD_GATEWAY, title="The clusters cannot be read", message=message)
+        title = "The clusters cannot be read"
+        if request.method == "POST":
+            # after a lost answer it is not known whether the API server has made the change
+            title = _UNCHANGED if isinstance(error, ApiError) else "The API server does not answer"
+        return self._page("error", HTTPStatus.BAD_GATEWAY, title=title, message=message)
 
     def _page(self, template: str, status: HTTPStatus = HTTPStatus.OK, **values: object) -> Response:
         now = self._session.clock.wall()

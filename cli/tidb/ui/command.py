@@ -24,15 +24,20 @@ _SERVER = "cli.tidb.ui.server"
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=0, help="the port on 127.0.0.1 (default: any free one)")
+    write = "let the page make the changes that it has planned, with your rights"
+    parser.add_argument("--write", action="store_true", help=write)
 
 
 def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
-    server, flags = _server(), connection_flags(given)
-    with stopping_on_signals(stop := Stop()), server.serving(session, given.port, server.Rehearsals(flags)) as address:
+    server = _server()
+    rehearsals = server.Rehearsals(connection_flags(given))
+    serving = server.serving(session, given.port, rehearsals, writes=given.write)
+    may = "The page can change clusters" if given.write else "The page changes nothing"
+    with stopping_on_signals(stop := Stop()), serving as address:
         # a terminal narrower than the address must not break it
         lines: Page = [
             Text(address, no_wrap=True, overflow="ignore"),
-            "Open this address in a browser. The page changes nothing. Ctrl-C ends it.",
+            f"Open this address in a browser. {may}. Ctrl-C ends it.",
         ]
         session.output.show({"address": address}, lambda: lines)
         stop.wait(session.clock)
@@ -48,8 +53,8 @@ def page_of_sandbox(kubeconfig: Path, clock: Clock) -> Iterator[str]:
         yield str(failure)
         return
     with closing(Kubeconfig(str(kubeconfig), "", {}, clock)) as reached:
-        rehearsals = server.Rehearsals([f"--kubeconfig={kubeconfig}"])
-        with server.serving(Session(reached, clock, Output()), 0, rehearsals, playground=True) as address:
+        session, rehearsals = Session(reached, clock, Output()), server.Rehearsals([f"--kubeconfig={kubeconfig}"])
+        with server.serving(session, 0, rehearsals, writes=True, playground=True) as address:
             yield address
 
 

@@ -22,16 +22,18 @@ _PATIENCE = 2
 
 
 @contextmanager
-def serving(session: Session, port: int, rehearsals: Rehearsals, *, playground: bool = False) -> Iterator[str]:
+def serving(
+    session: Session, port: int, rehearsals: Rehearsals, *, writes: bool = False, playground: bool = False
+) -> Iterator[str]:
     """Serve within the block, whose value is the address with the token. Port 0 is any free one.
 
-    `rehearsals` must find the session's API server; they end with the block. Only the server of a sandbox has a
-    `playground`. Raises Failure.
+    `rehearsals` must find the session's API server; they end with the block. Without `writes` the page changes no
+    cluster; only the server of a sandbox has a `playground`. Raises Failure.
     """
     token = secrets.token_urlsafe(32)
     with _listening(port) as listener:
         port = listener.getsockname()[1]
-        guard = Guard(application(session, rehearsals, playground=playground), token, port)
+        guard = Guard(application(session, rehearsals, writes=writes, playground=playground), token, port)
         # the log has no requests: their addresses may contain the token
         config = uvicorn.Config(
             guard,

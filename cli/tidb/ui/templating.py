@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -18,7 +18,7 @@ from cli.tidb.ui.overview import needs_user
 from ports.foreign_text import printable
 
 
-def templates(*, playground: bool = False) -> Environment:
+def templates(*, writes: bool = False, playground: bool = False) -> Environment:
     """The templates. Every value is escaped, and restricted to printable characters."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -29,7 +29,7 @@ def templates(*, playground: bool = False) -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= _FILTERS
-    made.globals["playground"] = playground
+    made.globals |= {"writes": writes, "playground": playground}
     made.tests["reason"] = REASONS.__contains__
     return made
 
@@ -48,6 +48,11 @@ def _path(cluster: Summary) -> str:
     """The address of a cluster's page."""
     short = next(short for short, kind in SHORT.items() if kind.kind == cluster.kind)
     return f"/clusters/{short}/{quote(cluster.namespace, '')}/{quote(cluster.name, '')}"
+
+
+def _query(asked: Mapping[str, str], **more: object) -> str:
+    """What a form asks for and more, for an address."""
+    return urlencode({**asked, **more})
 
 
 def _moment(time: datetime) -> str:
@@ -81,5 +86,6 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "moment": _moment,
     "needs_user": needs_user,
     "path": _path,
+    "query": _query,
     "shown_backups": shown_backups,
 }

@@ -2,10 +2,11 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cli import drill, plan
+from cli.documents import BadDocument, decode_documents
 from cli.drill_flags import OPERATOR
 from cli.failures import Failure
 from cli.tidb.clusters import Found, find_cluster
@@ -19,6 +20,7 @@ from kube.objects import Json
 from ports.structs import convert
 from rehearsal.damage import Damage
 from rehearsal.forecast import Forecast
+from sandbox.apiserver.patching import merge_patch
 
 LASTING = ("", "1m", "5m", "10m", "30m", "1h")
 """How long a loss lasts; empty: for good."""
@@ -49,12 +51,25 @@ class Rehearsed:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanView:
-    """The form for a change. `replicas` and `version` are what it shows; `patch` is empty if nothing changes."""
+class Wish:
+    """A change that a form asks for: what the form shows, and the patch of the spec, empty if nothing changes.
 
-    cluster: Summary
+    `generation` belongs to the spec that the user has seen.
+    """
+
     replicas: Mapping[str, int]
     version: str
+    fields: str
+    spec: Json
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """The form for a change, and what its rehearsal has found. `patch` is the command that makes the change."""
+
+    cluster: Summary
+    wish: Wish
     patch: str = ""
     rehearsed: Rehearsed | None = None
 
@@ -76,21 +91,78 @@ def plan_view(client: Client, rehearse: Rehearse, place: tuple[str, str], asked:
     Raises Failure, ApiError, TransportError.
     """
     found = find_cluster(client, *place)
+    wish = _wish(found, asked)
+    if not wish.spec:
+        return PlanView(summary(found), wish)
+    settings = list(_settings(found.object.decode()["spec"], wish.spec))
+    document, command = _rehearsed(rehearse, "plan", place, settings)
+    results = [_planned(each) for each in document["clusters"]]
+    rehearsed = Rehearsed(results, document["differences"], command)
+    return PlanView(summary(found), wish, _patch(found, wish.spec), rehearsed)
+
+
+def make_change(client: Client, place: tuple[str, str], asked: Mapping[str, str]) -> None:
+    """Make the change that a form asks for, if the spec is still as its plan has seen it.
+
+    Raises Failure, ApiError, TransportError.
+    """
+    found = find_cluster(client, *place)
+    wish, meta = _wish(found, asked), found.object.metadata
+    if str(wish.generation) != asked.get("generation"):
+        raise Failure(
+            f"the spec of {found.text} has changed since the plan was made, and nothing is written; plan again"
+        )
+    # with the version that was read, a change that comes in between fails this one
+    patch: Json = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "spec": wish.spec}
+    client.patch(found.resource, meta.name, meta.namespace, patch)
+
+
+def _wish(found: Found, asked: Mapping[str, str]) -> Wish:
+    """The change that a form asks for. Raises Failure."""
     now = dict(replicas_of(found))
     wanted = now | {name: _count(name, asked[name]) for name in now if asked.get(name, "").strip()}
     version = asked.get("version", "").strip() or found.cluster.spec.version
     spec: Json = {name: {"replicas": count} for name, count in wanted.items() if count != now[name]}
     spec |= {"version": version} if version != found.cluster.spec.version else {}
-    view = PlanView(summary(found), wanted, version)
-    if not spec:
-        return view
-    settings = [f"--set=spec.{name}.replicas={part['replicas']}" for name, part in spec.items() if name != "version"]
-    # JSON is YAML
-    settings += [f"--set=spec.version={json.dumps(version)}"] if "version" in spec else []
-    document, command = _rehearsed(rehearse, "plan", place, settings)
-    results = [_planned(each) for each in document["clusters"]]
-    patch = _patch(found, spec)
-    return PlanView(view.cluster, wanted, version, patch, Rehearsed(results, document["differences"], command))
+    fields = asked.get("fields", "")
+    return Wish(wanted, version, fields, _joined(spec, _typed(fields)), found.object.metadata.generation)
+
+
+def _joined(patch: Json, other: Json) -> Json:
+    """Both merge patches as one; the other goes before where both name a field."""
+    inner = {key: _joined(patch[key], value) for key, value in other.items() if _are_objects(patch.get(key), value)}
+    return patch | other | inner
+
+
+def _are_objects(*values: object) -> bool:
+    return all(isinstance(each, dict) for each in values)
+
+
+def _typed(text: str) -> Json:
+    """The fields of `spec` that a form has in YAML. Raises Failure."""
+    try:
+        documents = [each for each in decode_documents(text.encode("utf-8", "replace")) if each is not None]
+    except BadDocument as error:
+        raise Failure(f"Other fields: {error}") from None
+    match documents:
+        case []:
+            return {}
+        case [dict() as tree] if tree.keys() != {"spec"}:
+            return tree
+        case [{"spec": dict() as tree}]:
+            return tree
+    raise Failure("Other fields: write fields of spec with their values, such as tikv: {config: {log-level: warn}}")
+
+
+def _settings(now: Json, patch: Json, path: str = "spec") -> Iterator[str]:
+    """A merge patch as flags; a path cannot have names with a dot, so the object around them is set as a whole."""
+    for name, value in patch.items():
+        there, at = now.get(name), f"{path}.{name}"
+        if isinstance(value, dict) and value and not any("." in each for each in value):
+            yield from _settings(there if isinstance(there, dict) else {}, value, at)
+        else:
+            # JSON is YAML
+            yield f"--set={at}={json.dumps(None if value is None else merge_patch(there, value))}"
 
 
 def drill_view(client: Client, rehearse: Rehearse, place: tuple[str, str], asked: Mapping[str, str]) -> DrillView:

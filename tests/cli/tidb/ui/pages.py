@@ -52,11 +52,16 @@ def ask(url: str, method: str = "GET", **headers: str) -> requests.Response:
 
 @contextmanager
 def open_page(
-    client: Client, namespace: str = "", clock: Clock | None = None, rehearsals: Rehearsals | None = None
+    client: Client,
+    namespace: str = "",
+    clock: Clock | None = None,
+    rehearsals: Rehearsals | None = None,
+    *,
+    writes: bool = False,
 ) -> Iterator[Browser]:
     """A browser in front of the page about what a client may read; without `rehearsals`, they fail."""
     session = Session(ThisServer(client), clock or FakeClock(), Output(), namespace)
-    with serving(session, 0, rehearsals or Rehearsals([f"--kubeconfig={os.devnull}"])) as address:
+    with serving(session, 0, rehearsals or Rehearsals([f"--kubeconfig={os.devnull}"]), writes=writes) as address:
         yield Browser(address)
 
 

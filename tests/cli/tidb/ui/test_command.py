@@ -18,6 +18,7 @@ from cli.tidb.session import Session
 from cli.tidb.ui.application import application
 from cli.tidb.ui.rehearsals import Rehearsals
 from library.build import imports_of
+from ports.stopping import Stop
 from release.plugin import modules_of_plugin
 from tests.cli.tidb.typing_commands import Terminal, ThisServer
 from tests.cli.tidb.ui.pages import Browser
@@ -30,6 +31,12 @@ EXTRA = ("starlette", "jinja2", "uvicorn")
 
 def _without_token(text: str) -> str:
     return re.sub(r":\d+/\?token=\S+", ":PORT/?token=TOKEN", text)
+
+
+def test_says_what_the_page_may_do(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stop, "wait", lambda *_: True)
+    for flags, may in (([], "The page changes nothing."), (["--write"], "The page can change clusters.")):
+        assert may in terminal.type("ui", *flags)
 
 
 @pytest.mark.slow

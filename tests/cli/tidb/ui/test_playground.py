@@ -45,7 +45,7 @@ def test_only_its_own_buttons_break_something(browser: Browser) -> None:
     assert 403 == ask(browser.origin + lose, "POST", cookie=browser.cookie).status_code
     foreign = ask(browser.origin + lose, "POST", cookie=browser.cookie, origin="http://evil.example")
     assert 403 == foreign.status_code
-    assert 404 == browser.press("/playground?fault=webhook&on=x").status_code
+    assert 409 == browser.press("/playground?fault=webhook&on=x").status_code
     assert 502 == browser.press("/playground?fault=node-lost&on=nowhere").status_code
     assert 200 == browser.get(lose).status_code  # reads what is broken
     assert "Nothing is broken." in browser.page("/playground").text

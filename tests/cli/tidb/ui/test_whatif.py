@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -10,8 +11,9 @@ from cli.failures import Failure
 from cli.tidb.ui.rehearsals import Rehearsals
 from kube.client import Client
 from kube.objects import Json
+from kube.resources import TIDB_CLUSTERS
 from tests.cli.tidb.typing_commands import ReadOnly
-from tests.cli.tidb.ui.pages import Browser, open_page
+from tests.cli.tidb.ui.pages import Browser, Page, open_page
 from tests.operator_world import OperatorWorld, sample
 
 _BASIC = "/clusters/tc/default/basic"
@@ -74,6 +76,72 @@ def test_a_change_is_rehearsed_and_can_be_copied(running: OperatorWorld) -> None
     assert "Ready at least: TiKV 0 of 1." in page.text
     patch = """--patch={"spec": {"tikv": {"replicas": 2}, "version": "v8.5.3 #"}}'"""
     assert f"kubectl patch tidbcluster basic --namespace=default --type=merge '{patch}" == page.one("pre").text
+
+
+def _plan_of(browser: Browser, fields: str, **asked: str) -> str:
+    return f"{_BASIC}/plan?{urlencode({'fields': fields, **asked})}"
+
+
+def test_other_fields_are_written_in_yaml(running: OperatorWorld) -> None:
+    fields = "tikv: {config: {log-level: warn}, replicas: 3}\ntidb: {annotations: {a.b/c: x}}\npd: {limits: null}\n"
+    with _basic(running, recorded := Recorded()) as browser:
+        page = browser.page(_plan_of(browser, fields, tikv="2"))
+        assert fields.split() == page.one("textarea").text.split()
+    # an annotation's name has a dot, which a path cannot have
+    assert [
+        "--set=spec.tikv.replicas=3",
+        '--set=spec.tikv.config.log-level="warn"',
+        '--set=spec.tidb.annotations={"a.b/c": "x"}',
+        "--set=spec.pd.limits=null",
+    ] == recorded.commands[0][3:]
+
+
+@pytest.mark.parametrize("fields", ["tikv", "[1]", "a: 1\n---\nb: 2", "spec: 1"])
+def test_refuses_what_is_not_fields_of_spec(running: OperatorWorld, fields: str) -> None:
+    with _basic(running, recorded := Recorded()) as browser:
+        assert "Other fields: write fields of spec" in browser.page(_plan_of(browser, fields), 404).text
+        assert "Other fields: not valid YAML: mapping values" in browser.page(_plan_of(browser, "a: b: c"), 404).text
+    assert [] == recorded.commands
+
+
+@pytest.fixture
+def own() -> OperatorWorld:
+    """A world whose cluster a test may change."""
+    world = OperatorWorld()
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    return world
+
+
+def _press(page: Page) -> str:
+    """The address of the only button that writes."""
+    (form,) = [each for each in page.every("form") if each.attributes.get("method") == "post"]
+    return str(form.attributes["action"])
+
+
+def test_a_planned_change_is_made_with_write(own: OperatorWorld) -> None:
+    with open_page(own.admin, rehearsals=Recorded(), writes=True) as browser:
+        button = _press(browser.page(_plan_of(browser, "tidb: {annotations: {a.b/c: x}}", tikv="2")))
+        assert (303, _BASIC) == ((answer := browser.press(button)).status_code, answer.headers["location"])
+        spec = own.admin.get(TIDB_CLUSTERS, "basic", "default").decode()["spec"]
+        assert (2, {"a.b/c": "x"}) == (spec["tikv"]["replicas"], spec["tidb"]["annotations"])
+        # the spec is another one now
+        assert (409, True) == ((again := browser.press(button)).status_code, "Nothing is changed" in again.text)
+
+
+def test_a_change_of_another_user_since_the_plan_stays(own: OperatorWorld) -> None:
+    with open_page(own.admin, rehearsals=Recorded(), writes=True) as browser:
+        button = _press(browser.page(_plan_of(browser, "", tikv="2")))
+        own.admin.patch(TIDB_CLUSTERS, "basic", "default", {"spec": {"tikv": {"replicas": 4}}})
+        assert "has changed since the plan was made" in browser.press(button).text
+    assert 4 == own.admin.get(TIDB_CLUSTERS, "basic", "default").decode()["spec"]["tikv"]["replicas"]
+
+
+def test_without_write_the_page_has_no_button_and_takes_no_change(running: OperatorWorld) -> None:
+    with _basic(running, Recorded()) as browser:
+        address = _plan_of(browser, "", tikv="2")
+        assert [] == [each for each in browser.page(address).every("form") if each.attributes.get("method") == "post"]
+        assert 405 == browser.press(f"{address}&generation=1").status_code
 
 
 @pytest.mark.parametrize("asked", ["tikv=-1", "tikv=x", "tikv=1001", "tikv=%C2%B2", "tikv=1;pd=2"])
