@@ -77,7 +77,7 @@ class Component:
     @property
     def wanted_version(self) -> str:
         """The version that the spec chooses, the component's before the cluster's; empty when it chooses none."""
-        return (self.cluster.version if self.spec.version is None else self.spec.version) or ""
+        return (self.tc.spec.version if self.spec.version is None else self.spec.version) or ""
 
     @property
     def runs_image_field(self) -> bool:
@@ -109,39 +109,39 @@ class Component:
     def image_pull_policy(self) -> str:
         """The pull policy of the main container."""
         own = self.spec.image_pull_policy
-        return self.cluster.image_pull_policy if own is None else own
+        return self.tc.spec.image_pull_policy if own is None else own
 
     @property
     def image_pull_secrets(self) -> list[Json]:
         """The component's list, else the cluster's."""
-        return self.spec.image_pull_secrets or self.cluster.image_pull_secrets
+        return self.spec.image_pull_secrets or self.tc.spec.image_pull_secrets
 
     # Where the pods run, and with which identity
 
     @property
     def host_network(self) -> bool:
         """True if pods use the network of their node."""
-        return bool(_own(self.spec.host_network, self.cluster.host_network))
+        return bool(_own(self.spec.host_network, self.tc.spec.host_network))
 
     @property
     def affinity(self) -> Json | None:
         """Replaced as a whole, never merged."""
-        return _own(self.spec.affinity, self.cluster.affinity)
+        return _own(self.spec.affinity, self.tc.spec.affinity)
 
     @property
     def node_selector(self) -> dict[str, str]:
         """Merged by key."""
-        return {**self.cluster.node_selector, **self.spec.node_selector}
+        return {**self.tc.spec.node_selector, **self.spec.node_selector}
 
     @property
     def tolerations(self) -> list[Json]:
         """The component's list, else the cluster's."""
-        return self.spec.tolerations or self.cluster.tolerations
+        return self.spec.tolerations or self.tc.spec.tolerations
 
     @property
     def topology_spread_constraints(self) -> list[Json]:
         """For a pod spec: the component's list, else the cluster's, with selectors (objects.md 3.4)."""
-        constraints = self.spec.topology_spread_constraints or self.cluster.topology_spread_constraints
+        constraints = self.spec.topology_spread_constraints or self.tc.spec.topology_spread_constraints
         return [self._spread(constraint) for constraint in constraints]
 
     def _spread(self, constraint: TopologySpreadConstraint) -> Json:
@@ -168,23 +168,23 @@ class Component:
     @property
     def priority_class_name(self) -> str | None:
         """None: the API server's default."""
-        return _own(self.spec.priority_class_name, self.cluster.priority_class_name)
+        return _own(self.spec.priority_class_name, self.tc.spec.priority_class_name)
 
     @property
     def scheduler_name(self) -> str:
         """Empty: the API server's default."""
-        return _own(self.spec.scheduler_name, self.cluster.scheduler_name)
+        return _own(self.spec.scheduler_name, self.tc.spec.scheduler_name)
 
     @property
     def pod_security_context(self) -> Json | None:
         """Replaced as a whole, never merged."""
-        return _own(self.spec.pod_security_context, self.cluster.pod_security_context)
+        return _own(self.spec.pod_security_context, self.tc.spec.pod_security_context)
 
     @property
     def service_account(self) -> str:
         """The component's, else the cluster's; PD microservices too. Empty: the namespace's default."""
         own = "" if isinstance(self.spec, DiscoverySpec) else self.workload.service_account
-        return own or self.cluster.service_account
+        return own or self.tc.spec.service_account
 
     @property
     def automount_service_account_token(self) -> bool | None:
@@ -194,13 +194,13 @@ class Component:
     @property
     def dns_config(self) -> Json | None:
         """Replaced as a whole, never merged."""
-        return _own(self.spec.dns_config, self.cluster.dns_config)
+        return _own(self.spec.dns_config, self.tc.spec.dns_config)
 
     @property
     def dns_policy(self) -> str:
         """Always written."""
         fallback = "ClusterFirstWithHostNet" if self.host_network else "ClusterFirst"
-        return self.spec.dns_policy or self.cluster.dns_policy or fallback
+        return self.spec.dns_policy or self.tc.spec.dns_policy or fallback
 
     @property
     def termination_grace_period_seconds(self) -> int | None:
@@ -212,12 +212,12 @@ class Component:
     @property
     def labels(self) -> dict[str, str]:
         """The user's pod labels, merged by key. The four base labels win over these."""
-        return {**self.cluster.labels, **self.spec.labels}
+        return {**self.tc.spec.labels, **self.spec.labels}
 
     @property
     def annotations(self) -> dict[str, str]:
         """The user's pod annotations, merged by key. These win over the operator's own."""
-        return {**self.cluster.annotations, **self.spec.annotations}
+        return {**self.tc.spec.annotations, **self.spec.annotations}
 
     # Containers
 
@@ -252,14 +252,14 @@ class Component:
     def pod_management_policy(self) -> str:
         """`OrderedReady` for exactly that word, else `Parallel`; Pump defaults to `OrderedReady`."""
         chosen = (
-            self.spec.pod_management_policy or self.cluster.pod_management_policy or self.type.pod_management_policy
+            self.spec.pod_management_policy or self.tc.spec.pod_management_policy or self.type.pod_management_policy
         )
         return "OrderedReady" if chosen == "OrderedReady" else "Parallel"
 
     @property
     def stateful_set_update_strategy(self) -> str:
         """`RollingUpdate` unless the user chose another."""
-        return self.spec.stateful_set_update_strategy or self.cluster.stateful_set_update_strategy or "RollingUpdate"
+        return self.spec.stateful_set_update_strategy or self.tc.spec.stateful_set_update_strategy or "RollingUpdate"
 
     @property
     def config_update_strategy(self) -> str:
@@ -267,12 +267,12 @@ class Component:
         if self.type.configured_in_place:
             return "InPlace"
         own = self.spec.config_update_strategy
-        return (self.cluster.config_update_strategy if own is None else own) or "InPlace"
+        return (self.tc.spec.config_update_strategy if own is None else own) or "InPlace"
 
     @property
     def suspended(self) -> bool:
         """True if the StatefulSet should be gone for now; the component's action replaces the cluster's."""
-        action = _own(self.spec.suspend_action, self.cluster.suspend_action)
+        action = _own(self.spec.suspend_action, self.tc.spec.suspend_action)
         return action is not None and action.suspend_stateful_set
 
     @property
@@ -328,14 +328,17 @@ def component(tc: Cluster, name: str) -> Component:
 def find(tc: Cluster, name: str) -> Component | None:
     """The component of a member type, None when the spec does not have it."""
     row = component_type(name)
-    section = row.section(tc.spec)
+    section = row.slot.section(tc.spec)
     return None if section is None else Component(row, section[0], tc, section[1])
 
 
 def components(tc: Cluster) -> list[Component]:
     """The components the spec has, Discovery always, in the order of the table."""
-    found = ((row, row.section(tc.spec)) for row in component_types(tc.kind))
-    return [Component(row, section[0], tc, section[1]) for row, section in found if section is not None]
+    return [
+        Component(row, section[0], tc, section[1])
+        for row in component_types(tc.kind)
+        if (section := row.slot.section(tc.spec)) is not None
+    ]
 
 
 def workloads(tc: Cluster) -> list[Component]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -156,10 +157,6 @@ class ComponentType:
     configured_in_place: bool = False
     located_since: str = ""
 
-    def section(self, spec: ClusterSpec) -> Section | None:
-        """The path and the spec of the component; None if the cluster does not have it."""
-        return self.slot.section(spec)
-
     def replaced(self, spec: S, new: ComponentSpec) -> S:
         """The cluster's spec with another spec of the component."""
         result: S = self.slot.replaced(spec, new)
@@ -214,6 +211,8 @@ def _discovery() -> Slot:
         lambda content: {"discovery": content},
     )
 
+
+_NAME: Callable[[ComponentType], str] = attrgetter("name")
 
 _TABLE: dict[str, ComponentType] = {
     each.name: each
@@ -271,7 +270,7 @@ _TABLE: dict[str, ComponentType] = {
             name="pd",
             title="PD",
             slot=own_section("pd"),
-            status=lambda status: status.pd,
+            status=attrgetter("pd"),
             default_image="pingcap/pd",
             ports={"client": 2379, "peer": 2380},
             metrics_port="client",
@@ -299,7 +298,7 @@ _TABLE: dict[str, ComponentType] = {
             name="tiproxy",
             title="TiProxy",
             slot=own_section("tiproxy"),
-            status=lambda status: status.tiproxy,
+            status=attrgetter("tiproxy"),
             default_image="pingcap/tiproxy",
             ports={"api": 3080, "sql": 6000, "peer": 3081},
             metrics_port="api",
@@ -320,7 +319,7 @@ _TABLE: dict[str, ComponentType] = {
             name="tiflash",
             title="TiFlash",
             slot=own_section("tiflash"),
-            status=lambda status: status.tiflash,
+            status=attrgetter("tiflash"),
             default_image="pingcap/tiflash",
             ports={
                 "tiflash": 3930,
@@ -354,7 +353,7 @@ _TABLE: dict[str, ComponentType] = {
             name="tikv",
             title="TiKV",
             slot=own_section("tikv"),
-            status=lambda status: status.tikv,
+            status=attrgetter("tikv"),
             default_image="pingcap/tikv",
             ports={"server": 20160, "status": 20180},
             metrics_port="status",
@@ -382,7 +381,7 @@ _TABLE: dict[str, ComponentType] = {
             name="pump",
             title="Pump",
             slot=own_section("pump"),
-            status=lambda status: status.pump,
+            status=attrgetter("pump"),
             default_image="pingcap/tidb-binlog",
             ports={"pump": 8250},
             metrics_port="pump",
@@ -409,7 +408,7 @@ _TABLE: dict[str, ComponentType] = {
             name="tidb",
             title="TiDB",
             slot=own_section("tidb"),
-            status=lambda status: status.tidb,
+            status=attrgetter("tidb"),
             default_image="pingcap/tidb",
             ports={"server": 4000, "status": 10080},
             metrics_port="status",
@@ -435,7 +434,7 @@ _TABLE: dict[str, ComponentType] = {
             name="ticdc",
             title="TiCDC",
             slot=own_section("ticdc"),
-            status=lambda status: status.ticdc,
+            status=attrgetter("ticdc"),
             default_image="pingcap/ticdc",
             ports={"ticdc": 8301},
             metrics_port="ticdc",
@@ -469,7 +468,7 @@ _TABLE: dict[str, ComponentType] = {
             title="DM-master",
             of=DM_CLUSTER,
             slot=own_section("master"),
-            status=lambda status: status.master,
+            status=attrgetter("master"),
             default_image="pingcap/dm",
             ports={"peer": 8291, "client": 8261},
             metrics_port="client",
@@ -495,7 +494,7 @@ _TABLE: dict[str, ComponentType] = {
             title="DM-worker",
             of=DM_CLUSTER,
             slot=own_section("worker"),
-            status=lambda status: status.worker,
+            status=attrgetter("worker"),
             default_image="pingcap/dm",
             ports={"client": 8262},
             metrics_port="client",
@@ -525,9 +524,8 @@ def component_types(of: str = TIDB_CLUSTER) -> tuple[ComponentType, ...]:
     return tuple(each for each in _TABLE.values() if each.of == of)
 
 
-def component_type(name: str) -> ComponentType:
-    """The row of a component. Raises KeyError for an unknown name."""
-    return _TABLE[name]
+component_type: Callable[[str], ComponentType] = _TABLE.__getitem__
+"""The row of a component, by its name. Raises KeyError for an unknown name."""
 
 
 def with_needed(row: ComponentType) -> tuple[ComponentType, ...]:
@@ -542,9 +540,9 @@ def is_component(name: str, of: str = TIDB_CLUSTER) -> bool:
     return row is not None and row.of == of
 
 
-def component_names(where: Callable[[ComponentType], bool] = lambda _: True, of: str = TIDB_CLUSTER) -> tuple[str, ...]:
+def component_names(where: Callable[[ComponentType], bool] | None = None, of: str = TIDB_CLUSTER) -> tuple[str, ...]:
     """The names of a kind of cluster's components that satisfy `where`, in the order of the table."""
-    return tuple(each.name for each in component_types(of) if where(each))
+    return tuple(map(_NAME, filter(where, component_types(of))))
 
 
 @contextmanager

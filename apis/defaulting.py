@@ -53,7 +53,7 @@ def _of_tidb_cluster(spec: TidbClusterSpec, namespace: str) -> TidbClusterSpec:
 
 
 def _with_component_defaults(spec: ClusterSpec, row: ComponentType) -> ClusterSpec:
-    found = row.section(spec)
+    found = row.slot.section(spec)
     if found is None or not isinstance(found[1], WorkloadSpec):
         return spec
     return row.replaced(spec, _with_image(found[1].with_defaults(), row.default_image, spec))

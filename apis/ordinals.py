@@ -47,8 +47,10 @@ def gated(tc: C, advanced: bool) -> C:
 
 def delete_slots(tc: Cluster, component: str) -> frozenset[int]:
     """The ordinals to skip; none if they do not count, or if the annotation is one that validation refuses."""
+    if not tc.metadata.counts_slots or not component_type(component).has_delete_slots:
+        return frozenset()
     text = tc.metadata.annotations.get(slots_annotation(component))
-    if text is None or not tc.metadata.counts_slots or not component_type(component).has_delete_slots:
+    if text is None:
         return frozenset()
     try:
         return parse_slots(text)
@@ -128,31 +130,28 @@ def desired_replicas(tc: Cluster, component: str) -> int:
 
 
 def desired_ordinals(tc: Cluster, component: str) -> OrdinalSet:
-    """The desired pods of the StatefulSet: the spec's, substitutes and spares; none if absent."""
-    pods = spec_ordinals(tc, component)
-    workload = _workload(tc, component)
-    return OrdinalSet(pods.replicas + _extra(tc, component, workload, pods), pods.slots) if workload else pods
+    """The desired pods of the StatefulSet; none if absent.
+
+    Beyond the spec's, they are substitutes of failed pods, and spares while volumes are replaced one pod at a time. A
+    failed pod whose ordinal the user has made a slot has no substitute: it will not return.
+    """
+    found = find(tc, component)
+    if found is None or not isinstance(found.spec, WorkloadSpec):
+        return OrdinalSet(0)
+    workload, slots, status = found.spec, delete_slots(tc, component), found.type.status(tc.status)
+    if status is None:
+        return OrdinalSet(workload.replicas, slots)
+    failed = status.failed_pods
+    if slots:
+        given_up = tuple(f"-{slot}" for slot in slots)
+        failed = [pod for pod in failed if not pod.endswith(given_up)]
+    spares = workload.spare_replicas if status.replaces_volumes else 0
+    return OrdinalSet(workload.replicas + len(failed) + spares, slots)
 
 
 def spec_ordinals(tc: Cluster, component: str) -> OrdinalSet:
     """The pods that the spec alone asks for."""
-    workload = _workload(tc, component)
-    return OrdinalSet(workload.replicas, delete_slots(tc, component)) if workload else OrdinalSet(0)
-
-
-def _workload(tc: Cluster, component: str) -> WorkloadSpec | None:
     found = find(tc, component)
-    return found.spec if found and isinstance(found.spec, WorkloadSpec) else None
-
-
-def _extra(tc: Cluster, component: str, workload: WorkloadSpec, pods: OrdinalSet) -> int:
-    """Substitutes of failed pods, and spares while volumes are replaced one pod at a time.
-
-    A failed pod whose ordinal the user has made a slot has no substitute: it will not return.
-    """
-    status = component_type(component).status(tc.status)
-    if status is None:
-        return 0
-    given_up = tuple(f"-{slot}" for slot in pods.slots)
-    failed = [pod for pod in status.failed_pods if not pod.endswith(given_up)]
-    return len(failed) + (workload.spare_replicas if status.replaces_volumes else 0)
+    if found is None or not isinstance(found.spec, WorkloadSpec):
+        return OrdinalSet(0)
+    return OrdinalSet(found.spec.replicas, delete_slots(tc, component))

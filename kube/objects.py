@@ -73,7 +73,10 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that controls the object, if any."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
 
 class _Envelope(msgspec.Struct, rename="camel", gc=False):
@@ -124,7 +127,7 @@ class Object:
 
     def decode_as(self, model: type[_T]) -> _T:
         """The object as a frozen model, shared by readers. Raises msgspec.ValidationError, which names the field."""
-        found: _T = _decoded(self, decoder(model))
+        found: _T = _decoded(self, model)  # type: ignore[arg-type]  # types are hashable
         return found
 
     def __repr__(self) -> str:
@@ -133,9 +136,9 @@ class Object:
 
 
 @lru_cache(maxsize=_MODELS)
-def _decoded(seen: Object, model: msgspec.json.Decoder[Any]) -> Any:
+def _decoded(seen: Object, model: type[Any]) -> Any:
     """Cached, because one step of a reconcile after another reads the same pods."""
-    return model.decode(seen.raw)
+    return decoder(model).decode(seen.raw)
 
 
 class _Secret(msgspec.Struct, frozen=True):
@@ -166,7 +169,10 @@ def is_observed(tree: Json) -> bool:
 def condition_of(conditions: Iterable[Json], kind: str) -> Json:
     """The condition of a type in a status (meta/v1 Condition); empty if there is none."""
     # other clients may have removed fields
-    return next((each for each in conditions if each.get("type") == kind), {})
+    for each in conditions:
+        if each.get("type") == kind:
+            return each
+    return {}
 
 
 class StoredCondition(msgspec.Struct, frozen=True):

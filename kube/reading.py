@@ -53,18 +53,20 @@ class Readings:
         if self._changed:
             return False
         now = {lister: lister.changes for lister in self._seen}
-        if now != self._seen and not all(_same(_kept(ask()), answer) for ask, answer in self._answers.values()):
+        if now != self._seen and not all(_same(ask(), answer) for ask, answer in self._answers.values()):
             return False
         self._seen = now
         return True
 
     def noted(self, lister: Lister, question: Hashable, ask: Callable[[], _A]) -> _A:
         """The answer to a read. If a repeated read has another answer, the record becomes invalid."""
-        self._seen.setdefault(lister, lister.changes)
+        if lister not in self._seen:
+            self._seen[lister] = lister.changes
         answer = ask()
-        kept = _kept(answer)
+        kept = tuple(answer) if isinstance(answer, list) else answer  # type: ignore[redundant-expr]  # of either type
         _, first = self._answers.setdefault((lister, question), (ask, kept))
-        self._changed = self._changed or not _same(first, kept)
+        if first is not kept and not _same(first, kept):
+            self._changed = True
         return answer
 
 
@@ -90,12 +92,7 @@ class _NotedLister:
         return self._readings.noted(self._lister, question, partial(self._lister.list, namespace, labels))
 
 
-def _kept(answer: Object | list[Object] | None) -> _Answer:
-    """An answer that its reader cannot change."""
-    return tuple(answer) if isinstance(answer, list) else answer
-
-
-def _same(one: _Answer, other: _Answer) -> bool:
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(operator.is_, one, other))
-    return one is other
+def _same(one: _Answer | list[Object], other: _Answer) -> bool:
+    if one is None or other is None or isinstance(one, Object) or isinstance(other, Object):
+        return one is other
+    return len(one) == len(other) and all(map(operator.is_, one, other))

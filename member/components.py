@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names
 from kube.actions import Decision
@@ -48,21 +49,21 @@ def workload(name: str) -> Workload:
 
 def workload_names(of: str = TIDB_CLUSTER) -> tuple[str, ...]:
     """The components of a kind of cluster that run in StatefulSets, in the order of the table."""
-    return tuple(name for name in component_names(of=of) if name in _WORKLOADS)
+    return tuple(filter(_WORKLOADS.__contains__, component_names(of=of)))
 
 
 def workloads(of: str = TIDB_CLUSTER) -> tuple[Workload, ...]:
     """The behaviours of these components, in the order of the table."""
-    return tuple(_WORKLOADS[name] for name in workload_names(of))
+    return tuple(map(_WORKLOADS.__getitem__, workload_names(of)))
 
 
 def behaviours(of: str = TIDB_CLUSTER) -> tuple[Behaviour, ...]:
     """All components of a kind of cluster, in the order of the table."""
-    return (_DISCOVERIES[of], *map(_of_workload, workloads(of)))
-
-
-def _of_workload(own: Workload) -> Behaviour:
-    return Behaviour(own.name, lambda ctx: component_sync.observe(ctx, own), lambda ctx: component_sync.act(ctx, own))
+    of_workloads = (
+        Behaviour(own.name, partial(component_sync.observe, member=own), partial(component_sync.act, member=own))
+        for own in workloads(of)
+    )
+    return (_DISCOVERIES[of], *of_workloads)
 
 
 @contextmanager

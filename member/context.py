@@ -27,7 +27,6 @@ from kube.secret_reads import Reader, SecretReads
 from member.availability import Verdict
 from member.backups.pods import ManagerSettings
 from member.memory import CertificateBook, ClusterMemory
-from member.naming import member_name
 from member.outcome import Outcome, Refused
 from ports.clock import Clock
 from ports.randomness import Randomness, SecretRandomness
@@ -157,6 +156,14 @@ class ClusterContext:
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
     tls: TlsMaterial | None = field(default=None, repr=False)
     readings: Readings = field(default_factory=Readings, repr=False)
+    namespace: str = field(init=False)
+    """The namespace of the cluster and of all its objects."""
+    name: str = field(init=False)
+    """The name of the cluster."""
+
+    def __post_init__(self) -> None:
+        """Take the names from the owner; stages replace it only by newer versions of the same object."""
+        self.namespace, self.name = self.owner.metadata.namespace, self.owner.metadata.name
 
     @property
     def resource(self) -> Resource:
@@ -174,16 +181,6 @@ class ClusterContext:
         return self.deps.settings
 
     @property
-    def namespace(self) -> str:
-        """The namespace of the cluster and of all its objects."""
-        return self.owner.metadata.namespace
-
-    @property
-    def name(self) -> str:
-        """The name of the cluster."""
-        return self.owner.metadata.name
-
-    @property
     def reader(self) -> Reader:
         """The cluster as a reader of Secrets: their changes trigger its reconcile."""
         return self.resource, self.owner.key
@@ -197,7 +194,7 @@ class ClusterContext:
 
     def stateful_set(self, component: str) -> Object | None:
         """The StatefulSet of a component, from the cache."""
-        return self.listers.stateful_sets.get(self.namespace, member_name(self.tc, component))
+        return self.deps.listers.stateful_sets.get(self.namespace, f"{self.name}-{component}")
 
 
 OwnContext: TypeAlias = Any

@@ -402,7 +402,10 @@ def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
     if live is None or live.metadata.uid != decided_on.metadata.uid or live.metadata.deletion_timestamp:
         return None
     now, then = live.decode(), decided_on.decode()
-    if now.get("spec") != then.get("spec") or _pods(now, ctx) != _pods(then, ctx):
+    if now.get("spec") != then.get("spec"):
+        return None
+    # the number of pods also depends on failures and volumes to replace, and on delete slots
+    if _status_and_annotations(now) != _status_and_annotations(then) and _pods(now, ctx) != _pods(then, ctx):
         return None
     return Evidence(_LIVE_READ, f"the {ctx.tc.kind}, read live, asks for it")
 
@@ -414,6 +417,10 @@ def spec_or_wait(ctx: ClusterContext, again: float) -> Evidence | Waiting:
     """
     outdated = Waiting("SpecChanged", f"waiting for the operator's cache to show the current {ctx.tc.kind}", again)
     return spec_confirmed(ctx) or outdated
+
+
+def _status_and_annotations(cluster: Json) -> tuple[Json | None, Json | None]:
+    return cluster.get("status"), cluster["metadata"].get("annotations")
 
 
 def _pods(cluster: Json, ctx: ClusterContext) -> dict[str, OrdinalSet]:

@@ -3,8 +3,9 @@
 A wait is a value, not an exception: the sync shows it as a condition and continues with independent stages.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TypeAlias
 
 from kube.apply import ForeignOwner
@@ -89,10 +90,12 @@ def poll_interval(age: float) -> float:
     return max(SOONEST, min(_PART * abs(age), LATEST))
 
 
+_RETRY_AFTER: Callable[[Outcome], float | None] = attrgetter("retry_after")
+
+
 def first_retry(outcomes: Iterable[Outcome]) -> float | None:
     """Seconds until the first retry that any outcome asks for; None if none does."""
-    delays = (each.retry_after for each in outcomes)
-    return min(filter(None, delays), default=None)
+    return min(filter(None, map(_RETRY_AFTER, outcomes)), default=None)
 
 
 def in_time_for(outcome: Outcome, *untold: Outcome) -> Outcome:

@@ -194,7 +194,7 @@ def field_of(facts: Facts, tree: Json, path: str) -> str:
     component, model = component_of(tree), facts.model
     if isinstance(model, InvalidField) or component not in component_names(of=facts.kind):
         return f"spec.{component}.{path}"
-    section = component_type(component).section(model.spec)
+    section = component_type(component).slot.section(model.spec)
     return f"{section[0] if section else f'spec.{component}'}.{path}"
 
 

@@ -143,7 +143,10 @@ class Pod(msgspec.Struct, frozen=True):
     @property
     def is_ready(self) -> bool:
         """True if the pod's Ready condition is True."""
-        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+        for each in self.status.conditions:
+            if each.type == "Ready":
+                return each.status == "True"
+        return False
 
     @property
     def is_unschedulable(self) -> bool:

@@ -5,11 +5,12 @@ from typing import cast
 
 import pytest
 
-from kube.objects import Json, Object
+from kube.objects import Json
 from member.context import Dependencies, ReconcileContext
 from member.polling import next_poll, poll_on_progress, time_left
 from ports.clock import FakeClock
 from tests.member.clusters import cluster
+from tests.member.reconciling import as_object
 
 
 class _Dependencies:
@@ -20,7 +21,7 @@ class _Dependencies:
 def look(clock: FakeClock, *conditions: Json) -> float:
     tc = cluster(status={"tikv": {"conditions": list(conditions)}})
     deps = cast("Dependencies", _Dependencies(clock))
-    return next_poll(ReconcileContext(cast("Object", None), tc, deps), "tikv")
+    return next_poll(ReconcileContext(as_object({"metadata": {"name": "demo"}}), tc, deps), "tikv")
 
 
 def progressing(clock: FakeClock, seconds: float, status: str = "True") -> Json:

@@ -27,7 +27,7 @@ from ports.clock import FakeClock
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
 from tests.member.deciding import concluded
-from tests.member.reconciling import context, put_stateful_set
+from tests.member.reconciling import as_object, context, put_stateful_set
 
 NATIVE, ADVANCED = "apps/v1", ADVANCED_STATEFUL_SETS.api_version
 
@@ -58,7 +58,7 @@ def below_the_partition_above_all(there: Json) -> list[int]:
 
 
 def rolled(there: Json) -> list[int]:
-    ctx = ReconcileContext(cast("Object", None), cluster(), cast("Dependencies", None))
+    ctx = ReconcileContext(as_object({"metadata": {"name": "demo"}}), cluster(), cast("Dependencies", None))
     view = RollView(ctx, "tikv", Rolling(), there, scaling=False, everything_changed=False)
     return [each.ordinal for each in view.rolling_pods([])]
 

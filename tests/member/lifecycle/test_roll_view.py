@@ -14,6 +14,7 @@ from member.lifecycle.roll_view import RollView
 from member.lifecycle.rolling import Rolling
 from ports.clock import FakeClock
 from tests.member.clusters import cluster
+from tests.member.reconciling import as_object
 
 _BODY: Json = {
     "metadata": {"name": "demo-pd"},
@@ -52,7 +53,10 @@ def test_a_clock_that_is_set_back_lengthens_no_wait(
     clock: FakeClock, *, crashes: bool, seconds: int, jump: int
 ) -> None:
     deps = cast("Dependencies", _Dependencies(clock))
-    ctx, seen = ReconcileContext(cast("Object", None), cluster(), deps), pod(clock, crashes=crashes)
+    ctx, seen = (
+        ReconcileContext(as_object({"metadata": {"name": "demo"}}), cluster(), deps),
+        pod(clock, crashes=crashes),
+    )
     clock.jump(timedelta(seconds=jump))
     assert is_starting(ctx, seen)
     clock.step(seconds - 1)
