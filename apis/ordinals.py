@@ -5,7 +5,7 @@ from 0 without gaps, so the annotation is ignored. `gated` decides that for a de
 an OrdinalSet (a test forbids `range(replicas)`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -67,6 +67,11 @@ class OrdinalSet:
 
     replicas: int
     slots: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, ordinals: Collection[int]) -> "OrdinalSet":
+        """The set of exactly these pods: every lower ordinal that is missing is a slot."""
+        return cls(len(set(ordinals)), frozenset(range(max(ordinals, default=0))).difference(ordinals))
 
     @property
     def bound(self) -> int:

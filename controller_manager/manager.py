@@ -261,6 +261,7 @@ class ControllerManager:
             user_agent=self._user_agent(purpose),
             wrap=self._wrap,
             hurry=hurry,
+            instead=self._options.instead,
         )
         self._connections.append(connection)
         return connection

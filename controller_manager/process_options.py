@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from controller_manager.debugging import loopback_address
 from controller_manager.flag_parser import FlagParser, address, parse_count, parse_rate, parse_workers
 from controller_manager.go_values import parse_duration
+from kube.resources import Resource
 from ports.observation import always, is_observing
 
 DEFAULT_QPS = 50.0
@@ -53,6 +54,8 @@ class ProcessOptions:
     observe: bool = False
     shards: int = 1
     v: int = 0
+    instead: Mapping[Resource, Resource] = field(default_factory=dict)
+    """The resources that clients and informers address, by those that code names."""
 
     @property
     def lease(self) -> str:

@@ -14,7 +14,7 @@ from controllers.admission import judges
 from controllers.controller import Controller
 from controllers.other_operators import OtherOperators, Scope
 from controllers.runtime import Runtime
-from controllers.wiring import tidb_controllers
+from controllers.wiring import addressed, tidb_controllers
 from dataplane.answer_budget import AnswerBudget
 from dataplane.clients import DataPlane
 from dataplane.http_transport import HttpTransport
@@ -142,6 +142,7 @@ def process_options_of(options: Options, config: ClusterConfig) -> ProcessOption
         observe=options.observe,
         shards=options.shards,
         v=options.v,
+        instead=addressed(options.features.advanced_stateful_set),
     )
 
 

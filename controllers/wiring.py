@@ -1,6 +1,6 @@
 """The assembly of all controllers of the operator, for a process and for the simulator."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from controllers.backup.controller import backup_controller
 from controllers.backup_schedule.controller import backup_schedule_controller
@@ -22,11 +22,13 @@ from controllers.tidbmonitor.controller import tidb_monitor_controllers
 from dataplane.clients import DataPlane
 from kube.reading import Lister
 from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     DM_CLUSTERS,
     JOBS,
     NODES,
+    OTHER_STATEFUL_SETS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
@@ -46,6 +48,14 @@ from member.labels import MANAGED_BY, TIDB_OPERATOR
 from ports.randomness import Randomness, SecretRandomness
 
 _SIMPLE_KINDS = (TIDB_INITIALIZER, TIDB_DASHBOARD, TIDB_NG_MONITORING)
+
+
+def addressed(advanced: bool) -> Mapping[Resource, Resource]:
+    """The resources that clients address, by those that code names; `advanced`: the feature is on.
+
+    Code names the StatefulSets that the operator uses STATEFUL_SETS, and those that it converts OTHER_STATEFUL_SETS.
+    """
+    return {STATEFUL_SETS: ADVANCED_STATEFUL_SETS, OTHER_STATEFUL_SETS: STATEFUL_SETS} if advanced else {}
 
 
 def tidb_controllers(

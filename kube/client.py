@@ -7,6 +7,7 @@ the fence before each write (`kube.retrying`).
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
@@ -206,18 +207,22 @@ class Client:
         user_agent: str = USER_AGENT,
         timeout: float = 30.0,
         watch_silence: float = WATCH_SILENCE,
+        instead: Mapping[Resource, Resource] = MappingProxyType({}),
     ) -> None:
         """Send through `transport`; `timeout` is the seconds for a request, or for the headers of a watch.
 
         A watch breaks after `watch_silence` seconds without data; servers send a bookmark about once a minute.
+        `instead` has the resources that requests address, by those that callers name, e.g. of another group.
         """
         self._transport = transport
         self._timeout = timeout
         self._watch_silence = watch_silence
         self._headers = {"user-agent": user_agent}
+        self._instead = instead
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         """Read one object live. Raises NotFound and other ApiErrors."""
+        resource = self._addressed(resource)
         return self._object(resource, self.request("GET", resource.path(namespace, name)))
 
     def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
@@ -258,6 +263,7 @@ class Client:
 
         With `metadata_only` the server omits the bodies (INF-50). `on_received` is called for each received piece.
         """
+        resource = self._addressed(resource)
         query = _query(
             labelSelector=label_selector,
             fieldSelector=field_selector,
@@ -276,6 +282,7 @@ class Client:
 
     def list_names(self, resource: Resource, namespace: str = "") -> list[str]:
         """The names of all objects, at a tenth of the cost of a list. Raises ApiError, TransportError."""
+        resource = self._addressed(resource)
         what, query = f"LIST {resource}", _query(includeObject="None")
         answer = self.request("GET", resource.path(namespace) + query, accept=_accept(tables.KIND))
         with readable(what):
@@ -299,6 +306,7 @@ class Client:
         The watch breaks after `silence` seconds without a byte (default: the client's). With `metadata_only` the server
         omits the bodies (INF-50).
         """
+        resource = self._addressed(resource)
         query = _query(
             watch="true",
             allowWatchBookmarks="true",
@@ -332,6 +340,7 @@ class Client:
 
     def create(self, resource: Resource, body: Json, namespace: str = "") -> Object:
         """Create an object. Raises AlreadyExists, Invalid and other ApiErrors."""
+        resource, body = self._addressed(resource), self._as_addressed(resource, body)
         return self._object(resource, self.request("POST", resource.path(namespace), body=body))
 
     def patch(
@@ -345,6 +354,7 @@ class Client:
         subresource: str = "",
     ) -> Object:
         """Patch an object or a subresource. Raises Conflict if the patch contains an outdated resourceVersion."""
+        resource = self._addressed(resource)
         path = resource.path(namespace, name, subresource)
         return self._object(resource, self.request("PATCH", path, body=patch, content_type=content_type))
 
@@ -363,19 +373,31 @@ class Client:
         The API server removes fields that the manager applied before and now omits. Raises Conflict if another manager
         owns a field with another value; with `force` the field changes its owner.
         """
+        resource, body = self._addressed(resource), self._as_addressed(resource, body)
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
         path = resource.path(namespace, body["metadata"]["name"], subresource)
         query = _query(fieldManager=manager, force="true" if force else "")
         return self._object(resource, self.request("PATCH", path + query, body=whole, content_type=APPLY_PATCH))
 
+    def try_create(self, resource: Resource, body: Json, namespace: str = "") -> Object:
+        """The object that a creation would produce, with the defaults of the server; changes nothing.
+
+        Raises like `create`.
+        """
+        resource, body = self._addressed(resource), self._as_addressed(resource, body)
+        path = resource.path(namespace) + _query(dryRun="All")
+        return self._object(resource, self.request("POST", path, body=body, only_asks=True))
+
     def try_patch(self, resource: Resource, name: str, namespace: str, patch: Json) -> Object:
         """The object that a merge patch would produce; changes nothing. Raises like `patch`."""
+        resource = self._addressed(resource)
         path = resource.path(namespace, name) + _query(dryRun="All")
         answer = self.request("PATCH", path, body=patch, content_type=MERGE_PATCH, only_asks=True)
         return self._object(resource, answer)
 
     def replace(self, resource: Resource, name: str, namespace: str, body: Json, *, subresource: str = "") -> Object:
         """Replace an object; the resourceVersion in the body is the precondition."""
+        resource, body = self._addressed(resource), self._as_addressed(resource, body)
         return self._object(resource, self.request("PUT", resource.path(namespace, name, subresource), body=body))
 
     def delete(
@@ -397,7 +419,7 @@ class Client:
             options["propagationPolicy"] = propagation
         if grace_period_seconds is not None:
             options["gracePeriodSeconds"] = grace_period_seconds
-        self.request("DELETE", resource.path(namespace, name), body=options)
+        self.request("DELETE", self._addressed(resource).path(namespace, name), body=options)
 
     def request(
         self,
@@ -425,6 +447,14 @@ class Client:
         if not 200 <= answer.status < 300:
             raise error_from_answer(answer.status, answer.body, f"{method} {path}")
         return answer
+
+    def _addressed(self, resource: Resource) -> Resource:
+        return self._instead.get(resource, resource)
+
+    def _as_addressed(self, resource: Resource, body: Json) -> Json:
+        """The body with the apiVersion of the resource that is addressed, if that is another one."""
+        addressed = self._addressed(resource)
+        return body if addressed is resource else body | {"apiVersion": addressed.api_version}
 
     def _object(self, resource: Resource, answer: Response) -> Object:
         return read_object(answer.body, resource)

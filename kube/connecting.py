@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from kube.client import Client
 from kube.config import ClusterConfig
 from kube.http_transport import HttpTransport
+from kube.resources import Resource
 from kube.rest_metrics import RequestObserver
 from kube.retrying import RetryingTransport
 from kube.throttle import Rate, Throttle
@@ -37,11 +39,13 @@ def connect(
     user_agent: str = USER_AGENT,
     wrap: Callable[[Transport], Transport] = lambda transport: transport,
     hurry: Stop | None = None,
+    instead: Mapping[Resource, Resource] = MappingProxyType({}),
 ) -> Connection:
     """A client that throttles (default: 50 requests per second, bursts of 100), retries, and obeys `fence`.
 
     Sends nothing yet. `wrap` inserts a layer in front of the server. `stop` ends waits between attempts;
-    `transport.close()` ends open requests. RetryingTransport explains `hurry`. Raises ConfigError.
+    `transport.close()` ends open requests. RetryingTransport explains `hurry`, Client `instead`. Raises
+    ConfigError.
     """
     http = HttpTransport(config, environ, clock)
     throttle = Throttle(rate or Rate(), clock)
@@ -49,7 +53,7 @@ def connect(
     retrying = RetryingTransport(
         wrap(http), clock, throttle, stop, fence=fence, observer=observer, backoff=backoff, hurry=hurry
     )
-    return Connection(Client(retrying, user_agent=user_agent), http)
+    return Connection(Client(retrying, user_agent=user_agent, instead=instead), http)
 
 
 def connect_directly(

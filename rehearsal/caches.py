@@ -7,6 +7,7 @@ emptied   as cut, after a list without items, as from an API server that has onl
 """
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from controllers.informing import NO_RESYNC
 from informers.handlers import ResourceEventHandler
@@ -164,17 +165,26 @@ class Cache:
 class Caches:
     """The caches of one selection, created on first use; has the interface of `SharedInformerFactory`."""
 
-    def __init__(self, server: ApiServer, selects: Predicate, at: int | None = None) -> None:
+    def __init__(
+        self,
+        server: ApiServer,
+        selects: Predicate,
+        at: int | None = None,
+        instead: Mapping[Resource, Resource] = MappingProxyType({}),
+    ) -> None:
+        """`instead`: as of the operator's clients, see `kube.client.Client`."""
         self._server = server
         self._selects = selects
         self._at = at
+        self._instead = instead
         self._caches: dict[Resource, Cache] = {}
 
     def informer_for(self, resource: Resource) -> Cache:
         """The cache of a resource, always the same."""
         cache = self._caches.get(resource)
         if cache is None:
-            cache = self._caches[resource] = Cache(self._server, resource, self._selects, self._at)
+            followed = self._instead.get(resource, resource)
+            cache = self._caches[resource] = Cache(self._server, followed, self._selects, self._at)
         return cache
 
     def lister_for(self, resource: Resource) -> Cache:

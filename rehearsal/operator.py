@@ -4,7 +4,7 @@ Real are the controllers with all their stages, the queues with their back-off, 
 clients, throttling and retries. Replaced are the informers (`caches`) and the thread of each loop.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
@@ -13,7 +13,7 @@ from controllers.controller import Controller, Result, Sync
 from controllers.errors import IgnoreError, RequeueError
 from controllers.runtime import Runtime, new_runtime
 from controllers.stages import OnDefect
-from controllers.wiring import tidb_controllers
+from controllers.wiring import addressed, tidb_controllers
 from dataplane.clients import DataPlane
 from dataplane.errors import DataPlaneError
 from dataplane.tls import TlsMaterial, client_context
@@ -92,15 +92,18 @@ class RecordingTransport:
 class _Informers:
     """The caches of every selection, created on first use."""
 
-    def __init__(self, server: ApiServer, at: int | None) -> None:
+    def __init__(self, server: ApiServer, at: int | None, instead: Mapping[Resource, Resource]) -> None:
         self._server = server
         self._at = at
+        self._instead = instead
         self._selections: dict[str, Caches] = {}
 
     def selected_by(self, selector: str) -> Caches:
         """The caches of a label selector; of everything for an empty one."""
         if selector not in self._selections:
-            self._selections[selector] = Caches(self._server, selectors.parse(selector, "", ()), self._at)
+            self._selections[selector] = Caches(
+                self._server, selectors.parse(selector, "", ()), self._at, self._instead
+            )
         return self._selections[selector]
 
     def caches(self) -> dict[Resource, Cache]:
@@ -162,13 +165,16 @@ class Operator:
         self._side_by_side = Overlapping(wait or world.advance)
         self._wrap = dataplane
         self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
-        client, of_events = (self._connect(kubernetes(AuthorizedTransport(world.transport(USER)))) for _ in range(2))
+        instead = addressed(settings.advanced_stateful_sets)
+        client, of_events = (
+            self._connect(kubernetes(AuthorizedTransport(world.transport(USER))), instead) for _ in range(2)
+        )
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
         self._passwords = SeededRandomness(seed)
         self.wired: list[Dependencies] = []
         self.registry = CollectorRegistry()
         self.timers = Timers(self.clock)
-        informers = _Informers(world.server, at)
+        informers = _Informers(world.server, at, instead)
         secret_metadata = Caches(world.server, selectors.parse("", "", ()), at)
         runtime = new_runtime(
             client=client,
@@ -271,9 +277,10 @@ class Operator:
             on_wired=self.wired.append,
         )
 
-    def _connect(self, transport: Transport) -> Client:
+    def _connect(self, transport: Transport, instead: Mapping[Resource, Resource]) -> Client:
         """Connect as `kube.connecting.connect` does."""
-        return Client(RetryingTransport(transport, self.clock, Throttle(Rate(), self.clock), Stop()))
+        retrying = RetryingTransport(transport, self.clock, Throttle(Rate(), self.clock), Stop())
+        return Client(retrying, instead=instead)
 
     def _dataplane_with(self, tls: TlsMaterial | None) -> Transport:
         """The data plane with a certificate; an unusable one is rejected as over HTTP."""

@@ -68,7 +68,7 @@ class OperatorWorld:
             programs=PROGRAMS,
             commands=COMMANDS,
             servers=servers,
-            crds=crds or [crd or _definition(status_subresource), *_others()],
+            crds=crds or definitions(crd, status_subresource),
             nodes=nodes,
             faults=faults,
             domain=domain,
@@ -86,8 +86,9 @@ class OperatorWorld:
     def _on_defect(self, where: str, error: Exception) -> None:
         self.defects.append(f"{where} raised {type(error).__name__}: {error}")
 
-    def restart(self) -> None:
-        """Replace the process of the operator by a new one, which remembers nothing."""
+    def restart(self, settings: Settings | None = None) -> None:
+        """Replace the process of the operator by a new one, which remembers nothing; `settings`: new ones."""
+        self._settings = settings or self._settings
         self.operator = Operator(self.world, self.clock, 2, settings=self._settings, on_defect=self._on_defect)
 
     def stop(self) -> None:
@@ -234,6 +235,11 @@ def _definition(status_subresource: bool) -> Json:
 def _others() -> tuple[Json, ...]:
     """The definitions of the other kinds that the operator watches."""
     return tuple(definition(kind) for kind in KINDS if kind is not TIDB_CLUSTER)
+
+
+def definitions(crd: Json | None = None, status_subresource: bool = True) -> list[Json]:
+    """The definitions of all kinds that the operator watches; `crd`: another one of TidbClusters."""
+    return [crd or _definition(status_subresource), *_others()]
 
 
 def sample(name: str) -> Json:

@@ -612,6 +612,26 @@ _VOLUMES: Mapping[str, Reason] = {
         "It recreates it with the template that the pods are running, so that none is restarted.",
         TRANSIENT,
     ),
+    "Converting": Reason(
+        "The feature AdvancedStatefulSet was switched on or off, or v1.6 had it on: a StatefulSet moves between "
+        "apps/v1 and apps.pingcap.com/v1.",
+        "It creates the new StatefulSet and deletes the old one without its pods, which keep running. The component "
+        "waits until Kubernetes has released them.",
+        "Nothing. If it takes minutes, check that the controller of the new kind runs.",
+    ),
+    "DeleteSlotsInUse": Reason(
+        "The feature AdvancedStatefulSet is off, but a StatefulSet of apps.pingcap.com/v1 leaves out ordinals, which a "
+        "native one cannot.",
+        "It leaves the component as it is.",
+        "Let the operator that managed it continue, and remove the delete slots before you switch the feature off.",
+    ),
+    "TemplateChanges": Reason(
+        "A StatefulSet is to move between apps/v1 and apps.pingcap.com/v1, but the API server would fill more default "
+        "values into its pod template. Its pods would then be restarted.",
+        "It leaves the component as it is.",
+        "Switch the feature AdvancedStatefulSet back, and change the component's pods, so that they are restarted with "
+        "all values. Then switch again.",
+    ),
 }
 
 _SUSPENDING: Mapping[str, Reason] = {

@@ -216,7 +216,7 @@ def as_recorded(live: Json, metadata: Json) -> Json:
         raise ValueError(f"StatefulSet {live['metadata']['name']} has no record of what was written last")
     wished = {kind: {**metadata.get(kind, {}), **keys} for kind, keys in before["metadata"].items()}
     given = metadata | {kind: keys for kind, keys in wished.items() if keys}
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": given, "spec": before["spec"]}
+    return {"apiVersion": live["apiVersion"], "kind": "StatefulSet", "metadata": given, "spec": before["spec"]}
 
 
 def with_template_of(live: Json, desired: Json) -> Json:

@@ -11,8 +11,9 @@ from typing import final
 
 from apis.ordinals import OrdinalSet
 from kube.actions import Apply, Merge
+from kube.errors import ApiError, Invalid
 from kube.objects import Json, Object
-from kube.resources import STATEFUL_SETS
+from kube.resources import OTHER_STATEFUL_SETS, STATEFUL_SETS
 from kube.semantic import semantically_equal
 from member.apply.foreign_edits import ForeignEdit, admitted_template, foreign_edit, with_written_generation
 from member.apply.last_applied import applied, stamped
@@ -20,7 +21,7 @@ from member.apply.writes import make_or_find
 from member.context import ClusterContext
 from member.evidence import Evidence, require
 from member.labels import ADMITTED_TEMPLATE
-from member.objects.stateful_set import ON_DELETE, lowest_restarted, ordinals_of, with_slots
+from member.objects.stateful_set import ON_DELETE, is_advanced, lowest_restarted, ordinals_of, with_slots
 
 _CONSTRUCTORS = object()
 
@@ -72,10 +73,10 @@ class Replicas:
         return cls(pods=steps[len(gone) - 1].after if gone else here, gone=tuple(gone), maker=_CONSTRUCTORS)
 
     @classmethod
-    def as_found(cls, count: int, looked: Evidence) -> "Replicas":
-        """The number of pods that a live read has found, for a StatefulSet that is recreated around them."""
+    def as_found(cls, pods: OrdinalSet, looked: Evidence) -> "Replicas":
+        """The pods that a live read has found, for a StatefulSet that is recreated around them."""
         require(looked, "Replicas.as_found")
-        return cls(pods=OrdinalSet(count), maker=_CONSTRUCTORS)
+        return cls(pods=pods, maker=_CONSTRUCTORS)
 
 
 @final
@@ -151,7 +152,7 @@ async def create(ctx: ClusterContext, desired: Json) -> Object | None:
 
     Raises OwnerGone, ApiError, TransportError.
     """
-    there, made = await make_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
+    there, made = await make_or_find(ctx, STATEFUL_SETS, _with_defaults(ctx, with_written_generation(desired)))
     if not made:
         return there
     ctx.memory.made[there.metadata.name] = there.metadata.uid
@@ -202,10 +203,30 @@ async def update(
     is_kept = keeps_edits or edit is None or not edit.hits_pods
     if before is not None and "template" not in rewritten and is_kept:
         wanted = _with_admitted_template(wanted, body, before)
+    if not semantically_equal(body["spec"]["template"], wanted["spec"]["template"]):
+        wanted = _with_defaults(ctx, wanted)
     noted = wanted if keeps_edits else with_written_generation(wanted, body, before)
     written = await Apply(STATEFUL_SETS, noted, live, applied=before, replaces=bool(rewritten))
     if written is not live and not keeps_edits:
         await _note_admission(written)
+
+
+def _with_defaults(ctx: ClusterContext, desired: Json) -> Json:
+    """An Advanced StatefulSet with the default values that the API server fills into native ones; those as they are.
+
+    Pods then have the same template in a StatefulSet of either kind, so that a move between them restarts none. The
+    server also refuses invalid templates this way. Raises Invalid, TransportError.
+    """
+    if not is_advanced(desired):
+        return desired
+    try:
+        made = ctx.deps.client.try_create(OTHER_STATEFUL_SETS, desired, ctx.namespace)
+    except Invalid:
+        raise
+    except ApiError:
+        # the server does not try it out, e.g. because of a webhook that does not support that
+        return desired
+    return desired | {"spec": desired["spec"] | {"template": made.decode()["spec"]["template"]}}
 
 
 async def _note_admission(written: Object) -> None:

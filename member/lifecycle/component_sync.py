@@ -39,9 +39,9 @@ from member.labels import WRITTEN_FOR, with_annotation
 from member.lifecycle import own_changes
 from member.lifecycle.creation import (
     RECREATING,
-    advanced_stateful_set,
     claim_of_others,
     keeps_volumes,
+    moved,
     previous_stateful_set,
     read_claims,
     recreated,
@@ -144,6 +144,8 @@ async def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcom
         return _observed(ctx, member)
     if ctx.tc.spec.paused and ctx.held is Held.NO:
         return paused(ctx.tc.metadata.name)
+    if moving := await moved(ctx, member.name):
+        return moving
     suspended = await suspension(ctx, member.name)
     if isinstance(suspended, Postponed):
         return suspended.merged_with(not_allowed(ctx) or await _maintain(ctx, member, spec))
@@ -161,7 +163,7 @@ async def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> O
     if waiting := await _gate(ctx, member):
         return waiting
     live = known or _ours(ctx, member.name, _left_unseen(ctx, member.name))
-    if live is None and (unwanted := advanced_stateful_set(ctx, member.name) or unverified_pd(ctx)):
+    if live is None and (unwanted := await moved(ctx, member.name, asks=True) or unverified_pd(ctx)):
         return unwanted
     services = [partial(apply_service, ctx, service) for service in member.services(ctx.tc)]
     refused = await first_refusal(ctx, member.name, services)

@@ -1,11 +1,17 @@
 """The creation of a StatefulSet, and its recreation while its pods keep running (lifecycle.md 4.4, 4.6, 10.2, F10).
 
-The operator creates no StatefulSet beside pods of an Advanced StatefulSet, which v1.6 creates behind a feature gate and
-this version does not manage: the new pods would have the names of the existing ones. If the caches show no such pod,
-the operator asks the API server, provided that the server knows the kind.
+The feature AdvancedStatefulSet decides of which kind a StatefulSet is. After a switch, the operator moves each one to
+the other kind around its pods, and may stop after any write:
 
-Nor does it create one over volume claims that carry the operator's names but belong to other controllers, because the
-pods would mount them. A claim without a controller belongs to the user, who may have restored it; the operator uses it.
+    revisions marked ── same spec and status in the new kind ── old one deleted, pods orphaned ── new one adopts them
+
+Without the marks, the controller of native StatefulSets would adopt the revisions again when it sees the deletion, and
+the garbage collector would then remove them. Until a StatefulSet has moved, its component waits. If the caches show no
+pod of the other kind, the operator asks the API server before it creates a StatefulSet, provided that the server knows
+the kind.
+
+It creates none over volume claims that carry the operator's names but belong to other controllers, because the pods
+would mount them. A claim without a controller belongs to the user, who may have restored it; the operator uses it.
 
 To change an immutable field, the operator deletes the StatefulSet without its pods and creates it again; the new one
 adopts the pods. They keep running only if the new StatefulSet has exactly the pod template that they run, and at least
@@ -13,17 +19,28 @@ as many replicas. The operator finds out both from what is left: the pods, the c
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from apis.cluster import Cluster
 from apis.components import component_type
+from apis.ordinals import OrdinalSet, desired_ordinals
 from apis.predicates import tells_of_stateful_set
-from kube.deletion import Destroyer
+from kube.actions import Create, Merge, PatchStatus
+from kube.client import Client
+from kube.deletion import Destroyer, LiveObject
 from kube.errors import Forbidden, NotFound
 from kube.objects import Json, Object, OwnerReference
-from kube.resources import ADVANCED_STATEFUL_SETS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
+    CONTROLLER_REVISIONS,
+    OTHER_STATEFUL_SETS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    STATEFUL_SETS,
+)
+from kube.taken_names import TakenNames
 from member import labels
 from member.actions import Delete
 from member.apply.claim_templates import names, sizes_differ, unwanted_mounts
@@ -31,41 +48,181 @@ from member.apply.last_applied import fixed_field_change, read_record, stamped, 
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ClusterContext
-from member.evidence import pods_live, spec_confirmed
-from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
+from member.evidence import pods_live, shown_by, spec_confirmed
+from member.labels import (
+    CONTROLLER_REVISION_HASH,
+    DELETE_SLOTS,
+    PVC_DEFER_DELETING,
+    base_labels,
+    config_map_before_delete,
+)
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
-from member.objects.stateful_set import ordinals_of
+from member.objects.stateful_set import is_advanced, ordinals_of
 from member.observed.claims import own_claims
 from member.observed.nodes import Activity, cached_activity
-from member.observed.pod import Pod
-from member.observed.pods import is_of_advanced, pods_of
+from member.observed.pod import Pod, is_in_advanced
+from member.observed.pods import is_controlled_by, is_pod_of, pods_of
 from member.outcome import Refused, Waiting
 
+_MARK = "apps.pingcap.com/upgrade-to-asts"
+"""The label of a revision that belongs to the Advanced StatefulSet of this name, as v1.6 sets it."""
 
-def advanced_stateful_set(ctx: ClusterContext, component: str) -> Refused | None:
-    """Refuse to create a StatefulSet beside an Advanced one, if there is one. Raises ApiError, TransportError."""
-    if not _exists(ctx, component):
+_MOVED = (
+    *("replicas", "selector", "serviceName", "podManagementPolicy", "updateStrategy", "template"),
+    *("volumeClaimTemplates", "revisionHistoryLimit"),
+)
+"""The fields of the spec that both kinds of StatefulSets have."""
+
+_COUNTED = (
+    *("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "currentRevision", "updateRevision"),
+    "collisionCount",
+)
+"""The fields of the status that both kinds have."""
+
+CONVERTING = "Converting"
+_SOON = 1.0
+
+
+async def moved(ctx: ClusterContext, component: str, *, asks: bool = False) -> Waiting | Refused | None:
+    """Move a StatefulSet of the other kind to the kind that the operator uses; None if there is none.
+
+    If no pod shows one, the operator reads it only if it `asks`. Raises ApiError, TransportError, RequeueError.
+    """
+    name = member_name(ctx.tc, component)
+    held = [pod for pod in ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, component)) if _of_other(ctx, pod)]
+    if not held and not (asks and _may_exist(ctx)):
         return None
-    what = f"{member_name(ctx.tc, component)} is a StatefulSet of {ADVANCED_STATEFUL_SETS.api_version}"
-    way_out = "go on with v1.6, or, where it has no delete slots, delete it with --cascade=orphan: its pods are adopted"
-    return Refused(
-        "NotYetSupported", f"{what}, which this version cannot manage; {way_out}", ctx.memory.taken_names.LOOK_AGAIN
-    )
+    other = _other(ctx, name)
+    if other is None:
+        what = (
+            f"waiting for Kubernetes to release pod {held[0].metadata.name}, whose StatefulSet is gone" if held else ""
+        )
+        return Waiting(CONVERTING, what, _SOON) if what else None
+    if not is_controlled_by(other.object, ctx.owner.metadata.uid):
+        what = f"StatefulSet {name} of {other.object.api_version} exists, and this {ctx.tc.kind} does not control it"
+        return Refused("ForeignOwner", f"{what}; delete it, or rename the {ctx.tc.kind}", TakenNames.LOOK_AGAIN)
+    return await move(ctx.deps.client, other)
 
 
-def _exists(ctx: ClusterContext, component: str) -> bool:
-    pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, component))
-    if any(is_of_advanced(ctx.name, pod) for pod in pods):
-        return True
-    if not ctx.deps.applier.serves(ADVANCED_STATEFUL_SETS, ctx.deps.clock.now()):
-        return False
+def _may_exist(ctx: ClusterContext) -> bool:
+    """True if a StatefulSet of the other kind may exist, although no pod shows it."""
+    if ctx.tc.metadata.counts_slots:
+        return True  # every API server knows native StatefulSets
+    return ctx.deps.applier.serves(OTHER_STATEFUL_SETS, ctx.deps.clock.now())
+
+
+def _of_other(ctx: ClusterContext, pod: Object) -> bool:
+    """True if a StatefulSet of the other kind controls one of the cluster's pods."""
+    is_orphan = pod.metadata.controller is None
+    return not is_orphan and is_in_advanced(pod) is not ctx.tc.metadata.counts_slots and is_pod_of(ctx.name, pod)
+
+
+def _other(ctx: ClusterContext, name: str) -> LiveObject | None:
     try:
-        return ctx.deps.client.find(ADVANCED_STATEFUL_SETS, member_name(ctx.tc, component), ctx.namespace) is not None
+        return Destroyer(ctx.deps.client).observe(OTHER_STATEFUL_SETS, name, ctx.namespace)
     except (NotFound, Forbidden):
         # the kind has just been deleted, or the operator may not read it: v1.6 may do so only with its feature gate
-        return False
+        return None
+
+
+async def move(client: Client, other: LiveObject) -> Waiting | Refused:
+    """Take the next writes that move a StatefulSet to the kind that the operator uses, around its pods.
+
+    `other` has been read live. Raises ApiError, TransportError, RequeueError.
+    """
+    body, meta = other.object.decode(), other.object.metadata
+    gone = Waiting(CONVERTING, f"waiting for StatefulSet {meta.name} of {body['apiVersion']} to be deleted", _SOON)
+    if meta.deletion_timestamp:
+        return gone
+    own = client.find(STATEFUL_SETS, meta.name, meta.namespace)
+    if own is None:
+        wanted = _in_own_kind(body)
+        if refused := _gaps(body) or _other_template(client, wanted):
+            return refused
+        await _mark_revisions(client, body)
+        own = await Create(STATEFUL_SETS, wanted)
+    if own.metadata.deletion_timestamp or not _have_one_owner(own, other.object):
+        return Waiting(CONVERTING, f"waiting for the former StatefulSet {meta.name} to be deleted", _SOON)
+    before = own.decode().get("status") or {}
+    if not before.get("replicas"):
+        told = {field: value for field, value in (body.get("status") or {}).items() if field in _COUNTED}
+        await PatchStatus(STATEFUL_SETS, own, before, before | told)
+    made = Destroyer(client).observe(STATEFUL_SETS, meta.name, meta.namespace)
+    if made is not None:
+        await Delete(other, shown_by(made, f"it continues as {made.object.api_version}"), "Orphan")
+    return gone
+
+
+def _have_one_owner(own: Object, other: Object) -> bool:
+    owners = [each.metadata.controller for each in (own, other)]
+    return len({owner.uid for owner in owners if owner}) == 1 and all(owners)
+
+
+def _in_own_kind(body: Json) -> Json:
+    """The StatefulSet to create in place of `body`; the client sets its apiVersion."""
+    meta = body["metadata"]
+    annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key != DELETE_SLOTS}
+    carried = {key: meta[key] for key in ("name", "namespace", "labels", "ownerReferences") if key in meta}
+    spec = {field: body["spec"][field] for field in _MOVED if field in body["spec"]}
+    return {
+        "apiVersion": ADVANCED_STATEFUL_SETS.api_version if not is_advanced(body) else "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": carried | {"annotations": annotations},
+        "spec": spec,
+    }
+
+
+def _gaps(body: Json) -> Refused | None:
+    """The refusal to give up an Advanced StatefulSet that leaves out ordinals: a native one would start their pods."""
+    pods = ordinals_of(body)
+    left_out = [ordinal for ordinal in range(pods.bound) if ordinal not in pods]
+    if not left_out:
+        return None
+    name = body["metadata"]["name"]
+    what = f"StatefulSet {name} leaves out {', '.join(map(str, left_out))}, which a native one cannot"
+    way_out = "switch the feature AdvancedStatefulSet on again, and remove the delete slots before you switch it off"
+    return Refused("DeleteSlotsInUse", f"{what}; {way_out}", TakenNames.LOOK_AGAIN)
+
+
+def _other_template(client: Client, wanted: Json) -> Refused | None:
+    """The refusal to move pods whose template the API server would change, which would restart them later.
+
+    It fills in default values only for native StatefulSets.
+    """
+    made = client.try_create(STATEFUL_SETS, wanted, wanted["metadata"]["namespace"]).decode()
+    change = _first_difference(wanted["spec"]["template"], made["spec"]["template"], "template")
+    if not change:
+        return None
+    what = f"the API server would change the pod template of StatefulSet {wanted['metadata']['name']}: {change}"
+    return Refused("TemplateChanges", f"{what}; switch the feature AdvancedStatefulSet on again", TakenNames.LOOK_AGAIN)
+
+
+def _first_difference(one: object, other: object, path: str) -> str:
+    """The path of the first field that differs; empty if none does."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        found = (_first_difference(one.get(key), other.get(key), f"{path}.{key}") for key in sorted(one | other))
+        return next(filter(None, found), "")
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        found = (_first_difference(*pair, f"{path}[{at}]") for at, pair in enumerate(zip(one, other, strict=True)))
+        return next(filter(None, found), "")
+    return "" if one == other else path
+
+
+async def _mark_revisions(client: Client, body: Json) -> None:
+    """Take the revisions of a native StatefulSet away from its controller, for the Advanced one."""
+    if is_advanced(body):
+        return
+    meta, carried = body["metadata"], body["spec"]["selector"].get("matchLabels") or {}
+    found = client.list_page(
+        CONTROLLER_REVISIONS, meta["namespace"], label_selector=labels.selector_text(carried)
+    ).items
+    marks: dict[str, str | None] = {**dict.fromkeys(carried), _MARK: meta["name"]}
+    for each in found:
+        if is_controlled_by(each, meta["uid"]):
+            identity = {"name": each.metadata.name, "namespace": each.metadata.namespace, "uid": each.metadata.uid}
+            await Merge(CONTROLLER_REVISIONS, {"metadata": identity | {"labels": marks}})
 
 
 def claim_names(ctx: ClusterContext) -> Sequence[str]:
@@ -120,10 +277,10 @@ _OF_TEMPLATES = ("accessModes", "resources", "storageClassName", "volumeAttribut
 class PreviousStatefulSet:
     """What a deleted StatefulSet has left.
 
-    `replicas`: the number that it had at least; None if nothing shows it. `given_up`: the lowest ordinal with data of a
-    removed member; the new StatefulSet must not be larger. `running`: the pod template of the running pods and its
-    record, in the shape of a StatefulSet; None without pods. `volumes`: the claim templates, by name, that all these
-    pods mount; None if no pod has ever run.
+    `replicas`: the pods that it had at least; None if nothing shows any. `given_up`: the desired pods without those
+    that would start on data of a removed member; None if there are no such data. `running`: the pod template of the
+    running pods and its record, in the shape of a StatefulSet; None without pods. `volumes`: the claim templates, by
+    name, that all these pods mount; None if no pod has ever run.
     """
 
     replicas: Replicas | None = None
@@ -153,13 +310,28 @@ def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[
     if holds_data:
         names += _pods_with_data(ctx.tc, component, claims, given_up=False)
         given_up = [ordinal_of(name) for name in _pods_with_data(ctx.tc, component, claims, given_up=True)]
-    replicas = Replicas.as_found(max(ordinal_of(name) + 1 for name in names), seen) if names else None
     return PreviousStatefulSet(
-        replicas,
+        Replicas.as_found(_pods_found(ctx, {ordinal_of(name) for name in names}), seen) if names else None,
         _running(ctx, component, remaining) if remaining else None,
-        Replicas.as_found(min(given_up), seen) if given_up else None,
+        Replicas.as_found(left, seen) if (left := _without(ctx, component, given_up)) else None,
         _volumes(ctx, remaining) if _any_ran(remaining) else None,
     )
+
+
+def _pods_found(ctx: ClusterContext, ordinals: set[int]) -> OrdinalSet:
+    """The pods of the previous StatefulSet, of which these were found; only an Advanced one leaves out ordinals."""
+    return OrdinalSet.of(ordinals) if ctx.tc.metadata.counts_slots else OrdinalSet(max(ordinals) + 1)
+
+
+def _without(ctx: ClusterContext, component: str, given_up: Collection[int]) -> OrdinalSet | None:
+    """The desired pods without data of removed members; None if that changes nothing."""
+    wanted = desired_ordinals(ctx.tc, component)
+    if not any(ordinal in wanted for ordinal in given_up):
+        return None
+    if not ctx.tc.metadata.counts_slots:
+        return OrdinalSet(min(given_up))
+    stay = OrdinalSet.of([ordinal for ordinal in wanted if ordinal not in given_up])
+    return OrdinalSet(stay.replicas, stay.slots | wanted.slots)
 
 
 def _volumes(ctx: ClusterContext, pods: Sequence[Object]) -> Mapping[str, Json]:
@@ -226,7 +398,7 @@ def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
     """
     if previous.replicas:
         desired = with_size(desired, previous.replicas)
-    elif previous.given_up and previous.given_up.count < desired["spec"]["replicas"]:
+    elif previous.given_up:
         # it grows once the claims of removed members are deleted (F32)
         desired = with_size(desired, previous.given_up)
     if previous.running is None:

@@ -32,7 +32,8 @@ def is_pod_of(cluster: str, pod: Object) -> bool:
     stem, _, ordinal = pod.metadata.name.rpartition("-")
     if stem != workload or not ordinal.isdecimal():
         return False
-    return owner is None or (_is(STATEFUL_SETS, owner.api_version, owner.kind) and owner.name == workload)
+    is_in_a_set = owner is not None and (_is(STATEFUL_SETS, owner.api_version, owner.kind) or is_in_advanced(pod))
+    return owner is None or (is_in_a_set and owner.name == workload)
 
 
 def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
@@ -41,7 +42,8 @@ def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
     The UID also identifies pods whose owner reference another client has damaged.
     """
     if is_pod_of(ctx.name, pod):
-        return True
+        # without the feature, it belongs to what v1.6 has left
+        return ctx.tc.metadata.counts_slots or not is_in_advanced(pod)
     live = ctx.stateful_set(pod.metadata.labels.get(labels.COMPONENT, ""))
     return live is not None and is_controlled_by(pod, live.metadata.uid) and controls(ctx.owner.metadata.uid, live)
 

@@ -72,8 +72,10 @@ _SELDOM: set[Grant] = {
     ("patch", "", "events"),
     # a pod that does not start for a while (test_causes.py)
     ("list", "", "events"),
-    # where the server has Advanced StatefulSets
-    ("get", "apps.pingcap.com", "statefulsets"),
+    # Advanced StatefulSets, and the moves from and to them (test_delete_slots.py)
+    *((verb, "apps.pingcap.com", "statefulsets") for verb in ("get", "list", "watch", "create", "patch", "delete")),
+    *(("patch", group, "statefulsets/status") for group in ("apps", "apps.pingcap.com")),
+    ("patch", "apps", "controllerrevisions"),
     # clusters with TLS
     ("get", "", "secrets"),
     # a name that was taken while the cache did not show it (F1)

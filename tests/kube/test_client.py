@@ -12,9 +12,9 @@ from kube.api_resources import ApiResources
 from kube.client import Client, Watch, WatchEvent, _lines
 from kube.errors import ApiError, Expired, Forbidden, InternalError, NotFound
 from kube.objects import Object
-from kube.resources import NODES, PODS
+from kube.resources import ADVANCED_STATEFUL_SETS, NODES, PODS, STATEFUL_SETS
 from ports.transport import Request, RequestTimeout, Response
-from tests.kube.fakes import Answer, FakeStream, ScriptedTransport, answer, status
+from tests.kube.fakes import Answer, FakeApi, FakeStream, ScriptedTransport, answer, status
 
 POD = {"metadata": {"name": "a", "namespace": "ns", "resourceVersion": "5"}}
 
@@ -326,3 +326,19 @@ class _Pieces:
 
     def stream(self, request: Request, idle_timeout: float) -> Any:
         raise AssertionError(request)
+
+
+def test_another_resource_is_addressed_in_place_of_one() -> None:
+    api = FakeApi()
+    client = Client(api, instead={STATEFUL_SETS: ADVANCED_STATEFUL_SETS, ADVANCED_STATEFUL_SETS: STATEFUL_SETS})
+    body = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "ns"}}
+    client.create(STATEFUL_SETS, body, "ns")
+    path = ADVANCED_STATEFUL_SETS.path("ns", "db")
+    assert "apps.pingcap.com/v1" == api.objects[path]["apiVersion"]
+    assert "apps.pingcap.com/v1" == client.get(STATEFUL_SETS, "db", "ns").api_version
+    client.patch(STATEFUL_SETS, "db", "ns", {"metadata": {"labels": {"a": "b"}}})
+    client.delete(STATEFUL_SETS, "db", "ns")
+    assert {path} == {urlsplit(each.url).path for each in api.requests[1:]}
+    with pytest.raises(NotFound):
+        client.get(ADVANCED_STATEFUL_SETS, "db", "ns")
+    assert api.requests[-1].url == STATEFUL_SETS.path("ns", "db")
