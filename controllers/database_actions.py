@@ -68,8 +68,8 @@ def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, P
                 return pd.delete_store(store, may_go)
             case KeepStore(pd, store):
                 return pd.restore_store(store)
-            case EvictLeaders(pd, store_id, confirm):
-                return pd.begin_evict_leaders(store_id, confirm=confirm)
+            case EvictLeaders(pd, store_id):
+                return pd.begin_evict_leaders(store_id)
             case EndEviction(pd, store_id, confirm):
                 return pd.end_evict_leaders(store_id, confirm=confirm)
             case TransferLeader(pd, to):

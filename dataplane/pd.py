@@ -435,7 +435,7 @@ class PDClient:
         about = {"store": store.id, "address": store.address}
         answer = self._call.write("DELETE", path, also=_GONE, done="store removal begun", about=about)
         after = next((each for each in self.stores() if each.id == store.id), None)
-        if after is not None and (answer.status in _GONE or after.state_name == UP):
+        if after is not None and (answer.status in _GONE or after.state_name != OFFLINE):
             removed = "is gone" if answer.status in _GONE else "leaves"
             what = f"it says that the store {removed}, but lists it as {after.state_name}"
             raise self._contradiction("DELETE", path, answer, what)
@@ -463,24 +463,20 @@ class PDClient:
         about = {"store": store_id, "labels": dict(labels)}
         self._call.write("POST", path, dict(labels), done="labels of a store set", about=about)
 
-    def begin_evict_leaders(self, store_id: int, *, confirm: bool = False) -> None:
+    def begin_evict_leaders(self, store_id: int) -> None:
         """Ask PD to move a store's leaders away until `end_evict_leaders`. Idempotent.
 
-        `confirm` checks afterwards that PD lists it. Raises Conflict if not; Unavailable, ApiError, LeaseExpired.
+        Raises Unavailable, ApiError, LeaseExpired.
         """
         try:
             body = {"name": _EVICT, "store_id": store_id}
-            answer = self._call.write(
+            self._call.write(
                 "POST", _SCHEDULERS_PATH, body, done="eviction of leaders begun", about={"store": store_id}
             )
         except ApiError:
             # PD rejects an eviction that exists already, in varying words
             if store_id not in self.evicting_stores():
                 raise
-            return
-        if confirm and store_id not in self.evicting_stores():
-            what = f"it evicts the leaders of store {store_id}, but does not list that"
-            raise self._contradiction("POST", _SCHEDULERS_PATH, answer, what)
 
     def end_evict_leaders(self, store_id: int, *, confirm: bool = True) -> None:
         """End the eviction of a store, if one exists. Raises Unavailable, ApiError, LeaseExpired.

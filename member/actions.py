@@ -83,11 +83,10 @@ class KeepStore(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class EvictLeaders(Action[None]):
-    """Start moving leaders away from a store; `confirm` reads it back. Raises DataPlaneError, LeaseExpired."""
+    """Start moving leaders away from a store. Raises DataPlaneError, LeaseExpired."""
 
     pd: PDClient
     store: int
-    confirm: bool = False
 
 
 @dataclass(frozen=True, slots=True)

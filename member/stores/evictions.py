@@ -6,7 +6,6 @@ or has seen the marks of an eviction, keeps checking that store. Evictions that 
 
 from collections.abc import Collection
 
-from dataplane.errors import Conflict
 from dataplane.pd import PDClient
 from member.actions import EndEviction, EvictLeaders
 from member.context import ReconcileContext
@@ -20,18 +19,12 @@ One of its members may contradict the others.
 
 
 async def begin(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
-    """Start moving leaders away from a store. Raises DataPlaneError."""
-    # PD may agree again and again without an effect
-    is_repeated = store in ctx.memory.evicted_stores
+    """Start moving leaders away from a store. PD may agree without an effect: see `doubt`. Raises DataPlaneError."""
     remember(ctx, store)
-    stopwatches, key, clock = ctx.memory.stopwatches, str(store), ctx.deps.clock
+    stopwatches, key = ctx.memory.stopwatches, str(store)
     stopwatches.forget(_BEGUN, key)
-    try:
-        await EvictLeaders(pd, store, confirm=is_repeated)
-    except Conflict:
-        stopwatches.look(_BEGUN, key, clock)
-        raise
-    stopwatches.look(_BEGUN, key, clock)
+    await EvictLeaders(pd, store)
+    stopwatches.look(_BEGUN, key, ctx.deps.clock)
 
 
 def has_begun(ctx: ReconcileContext, store: int, listed: Collection[int]) -> bool:
@@ -40,6 +33,15 @@ def has_begun(ctx: ReconcileContext, store: int, listed: Collection[int]) -> boo
     if store in listed:
         return True
     return key in stopwatches.known(_BEGUN) and stopwatches.look(_BEGUN, key, ctx.deps.clock).seconds < _AGAIN
+
+
+def doubt(ctx: ReconcileContext, store: int, listed: Collection[int]) -> str:
+    """The end of a sentence about an eviction that PD has agreed to, but does not list; empty for any other.
+
+    It stays until PD lists the eviction, however often the operator requests it.
+    """
+    has_agreed = str(store) in ctx.memory.stopwatches.known(_BEGUN)
+    return "; PD has agreed to this eviction, but does not list it" if has_agreed and store not in listed else ""
 
 
 async def end(ctx: ReconcileContext, pd: PDClient, store: int, *, confirm: bool = True) -> None:

@@ -149,7 +149,8 @@ async def _drain_store(
 ) -> Waiting | Refused:
     ctx, name, answers = removal.ctx, removal.name, api_clients.pd_answers(removal.ctx)
     leaders = _leaders(ctx, kind, name, store)
-    is_evicted = leaders != 0 and evictions.has_begun(ctx, store.id, answers.evicting_stores())
+    evicting = answers.evicting_stores()
+    is_evicted = leaders != 0 and evictions.has_begun(ctx, store.id, evicting)
     leaders_gone = leaders == 0 or _waited(removal, is_evicted) >= _EVICTION
     wanted, needs = component_of(ctx.tc, kind.name).workload.replicas, kind.needs(answers)
     placement = kind.placement(answers) if needs.stores else None
@@ -181,10 +182,11 @@ async def _drain_store(
             if not is_evicted and isinstance(unconfirmed := spec_or_wait(ctx, _soon(ctx, kind)), Waiting):
                 return unconfirmed
             await removal.note(store.id)
+            doubt = evictions.doubt(ctx, store.id, evicting)
             if not is_evicted:
                 await evictions.begin(ctx, api_clients.pd(ctx), store.id)
             left = "an unknown number" if leaders is None else leaders
-            what = f"evicting leaders from pod {name} (store {store.id}): {left} left"
+            what = f"evicting leaders from pod {name} (store {store.id}): {left} left{doubt}"
             return Waiting("ScalingIn", what, _soon(ctx, kind) if is_evicted else poll_interval(0.0))
         case TakeOffline():
             _forget_doubt(removal)

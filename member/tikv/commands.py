@@ -118,13 +118,18 @@ def _record_eviction(ctx: ReconcileContext, pod: Object, command: Command, store
 
 async def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
     name = pod.metadata.name
-    if not evictions.has_begun(ctx, store.id, pd.evicting_stores()):
+    evicting = pd.evicting_stores()
+    doubt = evictions.doubt(ctx, store.id, evicting)
+    if not evictions.has_begun(ctx, store.id, evicting):
         await evictions.begin(ctx, pd, store.id)
+    what = f"evicting leaders from pod {name} (store {store.id})"
+    if command.value == NONE and doubt:
+        return Waiting(EVICTING, f"{what}{doubt}", RETRY_DRAINING)
     if command.value == NONE:
         return Done(f"leaders are kept away from pod {name} (store {store.id})", EVICTING)
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
-        return Waiting(EVICTING, f"evicting leaders from pod {name} (store {store.id}): {left} left", RETRY_DRAINING)
+        return Waiting(EVICTING, f"{what}: {left} left{doubt}", RETRY_DRAINING)
     if ill := away(ctx, TIKV_STORES, pd.stores(), store.id):
         what = f"waiting for all stores to be Up before restarting pod {name}: {ill}"
         return Waiting("StoresNotUp", what, RETRY_BUSY)

@@ -75,7 +75,9 @@ async def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting
         await Emit(ctx.owner, WARNING, "EvictLeaderTimeout", what)
         return None
     pd = api_clients.pd(ctx)
-    if begun is None or not evictions.has_begun(ctx, int(store.id), pd.evicting_stores()):
+    evicting = pd.evicting_stores()
+    doubt = evictions.doubt(ctx, int(store.id), evicting)
+    if begun is None or not evictions.has_begun(ctx, int(store.id), evicting):
         begun = clock.wall().replace(microsecond=0)
         await _annotate(pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
         await evictions.begin(ctx, pd, int(store.id))
@@ -84,7 +86,7 @@ async def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting
             ctx, "tikv", name, f"evicting leaders from pod {name} (store {store.id}), then restarting it"
         )
     elapsed = _elapsed(ctx, pod, begun)
-    until, age = f", timeout at {stamp(elapsed.since + timedelta(seconds=limit))}", elapsed.seconds
+    until, age = f", timeout at {stamp(elapsed.since + timedelta(seconds=limit))}{doubt}", elapsed.seconds
     try:
         left = api_clients.tikv(ctx, pod.metadata.name).leader_count()
     except DataPlaneError as error:

@@ -643,6 +643,27 @@ def test_removes_a_pd_member_that_never_started(wide_pd: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rule("F35")
+def test_one_condition_shows_that_pd_agrees_to_an_eviction_and_does_not_list_it(wide_tikv: OperatorWorld) -> None:
+    """An error at each request, and a wait between them, were two conditions that took turns."""
+    world = wide_tikv
+    heal = world.world.faults.pd_lies("default/basic", "no-leaders-are-evicted", "all")
+    world.world.data_plane.hang(NAMESPACE, "basic-tikv-4")
+    world.change(tikv={"replicas": 4})
+    world.run(5.0)
+    told = set()
+    for _ in range(30):
+        world.run(2.0)
+        told.add(
+            (world.condition("Progressing")["reason"], world.condition("Progressing")["message"].partition("; ")[2])
+        )
+    assert {("ScalingIn", "PD has agreed to this eviction, but does not list it")} == told
+    asked = [each for each in dataplane_writes(world) if each == "POST schedulers"]
+    assert 3 <= len(asked) <= 8
+    heal()
+
+
+@pytest.mark.slow
 @pytest.mark.rule("F36")
 def test_a_store_that_pd_agrees_to_keep_and_shows_as_leaving_stays_marked(wide_tikv: OperatorWorld) -> None:
     world = wide_tikv

@@ -187,6 +187,18 @@ def test_the_entry_of_a_pod_that_was_scaled_in_is_removed(world: Commanded) -> N
 
 
 @pytest.mark.rule("lifecycle-13")
+def test_asks_seldom_for_an_eviction_that_pd_does_not_list_and_restarts_nothing(world: Commanded) -> None:
+    heal = world.world.faults.pd_lies("default/basic", "no-leaders-are-evicted", "all")
+    world.tell(POD, evict_leader="none")
+    world.run_until(lambda: world.store(POD).leader_count == 0)
+    world.forget()
+    world.run(95.0)
+    assert ([], {"POST schedulers"}) == (world.deletions(), set(world.asked_of_pd()))
+    assert len(world.asked_of_pd()) <= 10
+    heal()
+
+
+@pytest.mark.rule("lifecycle-13")
 def test_an_unknown_value_is_reported_once_and_does_nothing(world: Commanded) -> None:
     world.tell(POD, evict_leader="yes")
     world.run(95.0)
