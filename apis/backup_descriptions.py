@@ -32,6 +32,9 @@ TEXTS: Mapping[str, str] = {
     "volume": "The volume.",
     "volumeMount": "Where it is mounted; its name is that of the volume.",
     "pitrFullBackupStorageProvider": "The snapshot backup to begin with, before the log is applied.",
+    "replicationConfig": "Restore in two steps, the log after a compaction; with restoreMode pitr.",
+    "compactBackupName": "The CompactBackup of this namespace, which is to end before the log is restored.",
+    "ReplicationConfig.waitTimeout": "How long the CompactBackup may be missing, such as 1h; empty or 0 for ever.",
     # what BR works on
     "BRConfig.cluster": "The name of the TidbCluster.",
     "clusterNamespace": "Its namespace; empty: that of this object.",

@@ -150,6 +150,14 @@ REFERENCES = (
         "needs the cluster's consent",
     ),
     ReferenceField(
+        ("Restore",),
+        ("spec.replicationConfig.compactBackupName",),
+        Reach.OWN,
+        "learn when a CompactBackup ends, and its message",
+        "is without the field; v1.7 looks in the namespace of the Restore",
+        "looks in the namespace of the Restore",
+    ),
+    ReferenceField(
         ("CompactBackup",),
         ("spec.br.cluster", "spec.br.clusterNamespace"),
         Reach.CONSENT,

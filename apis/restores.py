@@ -9,6 +9,13 @@ from apis.shared import Int32, Metadata, Model, NullableTime, crd_default
 from apis.storage_providers import StorageProvider
 
 
+class ReplicationConfig(Model, kw_only=True):
+    """The compaction that runs beside the restore of the snapshot, and how long to wait for it to be created."""
+
+    compact_backup_name: str
+    wait_timeout: str | None = None
+
+
 class RestoreSpec(ArchiveSpec, kw_only=True):
     """What to restore, from where, and to which moment."""
 
@@ -27,6 +34,12 @@ class RestoreSpec(ArchiveSpec, kw_only=True):
         name="tolerateSingleTiKVOutage", default=False
     )
     backoff_limit: Annotated[Int32, crd_default(0)] = 0
+    replication_config: ReplicationConfig | None = None
+
+    @property
+    def is_replication(self) -> bool:
+        """True if the snapshot and the log are restored in two steps."""
+        return self.restore_mode == "pitr" and self.replication_config is not None
 
 
 class RestoreCondition(Model, kw_only=True):
@@ -48,6 +61,7 @@ class RestoreStatus(Model, kw_only=True):
     commit_ts: str = ""
     phase: str = ""
     conditions: Annotated[list[RestoreCondition], Meta(extra_json_schema={"nullable": True})] = []
+    replication_step: str = ""
     progresses: Progresses = []
     br_operations: BROperations = field(name="brOperations", default_factory=list)
 

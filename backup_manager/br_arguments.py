@@ -12,6 +12,8 @@ from backup_manager.places import given, storage_flags, storage_url
 BR = "/var/lib/br-bin/br"
 """The path at which the init container installs it."""
 
+_REPLICATION = ("--pitr-concurrency=1024", "--metadata-download-batch-size=512", "--retain-latest-mvcc-version")
+"""The arguments of both steps of a replication restore (RPL-14)."""
 _TLS = "/var/lib/cluster-client-tls"
 
 
@@ -24,9 +26,10 @@ class NoBR(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PointInTime:
-    """The target moment of a restore: a TSO, 0 for the latest."""
+    """The target moment of a restore: a TSO, 0 for the latest; `phase` 1 or 2 is a step of a replication restore."""
 
     restored_ts: str
+    phase: str = "0"
 
 
 def backup_arguments(backup: Backup, *, cluster_tls: bool) -> list[str]:
@@ -91,7 +94,8 @@ def _point_in_time(restore: Restore, point: PointInTime) -> list[str]:
     base = [("full-backup-storage", storage_url(full))] if full.provider else []
     if not base:
         base = [("start-ts", tso.with_zone(restore.spec.log_restore_start_ts))]
-    return given([("restored-ts", tso.with_zone(point.restored_ts)), *base])
+    step = [] if point.phase == "0" else [f"--restore-phase={point.phase}", *_REPLICATION]
+    return [*given([("restored-ts", tso.with_zone(point.restored_ts)), *base]), *step]
 
 
 def _common(

@@ -56,6 +56,7 @@ def _restore(arguments: Arguments, outside: Outside) -> None:
         restored_ts=arguments.text("pitrRestoredTs"),
         tls=arguments.tls,
         abort=arguments.is_set("abort"),
+        phase=arguments.text("replicationPhase"),
     )
     run_restore(options, outside)
 

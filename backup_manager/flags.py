@@ -44,6 +44,7 @@ FLAGS: Mapping[str, Mapping[str, Default]] = {
         "target-az": "",
         "use-fsr": False,
         "abort": False,
+        "replicationPhase": "0",
     },
     "import": {
         "namespace": "",
@@ -61,6 +62,7 @@ FLAGS: Mapping[str, Mapping[str, Default]] = {
 CHOICES: Mapping[tuple[str, str], Sequence[str]] = {
     ("backup", "mode"): ("snapshot", "log", "volume-snapshot"),
     ("backup", "subcommand"): ("log-start", "log-stop", "log-truncate", "log-pause", "log-resume"),
+    ("restore", "replicationPhase"): ("0", "1", "2"),
     ("restore", "mode"): ("snapshot", "pitr", "volume-snapshot"),
 }
 """The allowed values of flags with few values; an empty one counts as missing."""

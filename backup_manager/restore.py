@@ -40,11 +40,17 @@ class RestoreOptions:
     restored_ts: str = "0"
     tls: Tls = NO_TLS
     abort: bool = False
+    phase: str = "0"
 
     @property
     def point(self) -> PointInTime | None:
         """The target moment of a restore from the log of changes."""
-        return PointInTime(self.restored_ts or "0") if self.mode == "pitr" else None
+        return PointInTime(self.restored_ts or "0", self.phase) if self.mode == "pitr" else None
+
+    @property
+    def is_first_step(self) -> bool:
+        """True for the snapshot of a replication restore, about which the operator writes the conditions (RPL-13)."""
+        return self.mode == "pitr" and self.phase == "1"
 
 
 def run_restore(options: RestoreOptions, outside: Outside) -> None:
@@ -66,13 +72,17 @@ def run_restore(options: RestoreOptions, outside: Outside) -> None:
         _log.info("the restore is complete already", name=options.name)
         return
     started = str(status.get("timeStarted") or "")
+    if options.is_first_step:
+        _restore(options, job, restore, started)
+        return
     reporting(job, lambda: _restore(options, job, restore, started), may_be_followed=restore.spec.backoff_limit > 0)
 
 
 def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) -> None:
     spec, outside = restore.spec, job.outside
     started = started or stamp(outside.clock.wall())
-    job.condition("Running")
+    if not options.is_first_step:
+        job.condition("Running")
     storage = job.storage(spec, _FAILED)
     _require_backup(job, storage)
     login = login_of(spec.to, outside, options.tls, spec.br) if spec.to else None
@@ -82,6 +92,8 @@ def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) 
             run_br(arguments, job.record, outside)
         except (ToolFailed, UnknownStorage) as error:
             raise JobFailed(_FAILED, str(error)) from error
+    if options.is_first_step:
+        return
     commit_ts = _restored_to(options, job, storage)
     completed = stamp(outside.clock.wall())
     job.condition("Complete", commitTs=commit_ts, timeStarted=started, timeCompleted=completed)

@@ -45,6 +45,7 @@ def validate_restore(restore: Restore, tikv_version: str = "") -> list[Problem]:
     spec = restore.spec
     return [
         *_check_name(restore.metadata.name, "restore-", "-prune" if spec.prune else ""),
+        *_check_replication(restore),
         *_check_restore_mode(spec),
         *_check_tool(spec, spec.to, "spec.to", tikv_version),
         *_check_pitr(spec),
@@ -275,6 +276,26 @@ def _check_pitr(spec: RestoreSpec) -> Iterator[Problem]:
     ):
         if misfit := _check_timestamp(name, text):
             yield misfit
+
+
+def _check_replication(restore: Restore) -> Iterator[Problem]:
+    spec, field = restore.spec, "spec.replicationConfig"
+    config = spec.replication_config
+    if config is None:
+        return
+    if not spec.is_replication:
+        yield Problem(field, None, "needs spec.restoreMode pitr; set it, or remove the field")
+        return
+    yield from _check_name(restore.metadata.name, "", "-snapshot-restore")
+    if spec.br is None:
+        yield Problem("spec.br", None, f"is required with {field}; name the TidbCluster in spec.br.cluster")
+    if not config.compact_backup_name:
+        yield Problem(f"{field}.compactBackupName", None, "is required; name a CompactBackup of this namespace")
+    if config.wait_timeout:
+        try:
+            duration.seconds(config.wait_timeout)
+        except ValueError as error:
+            yield Problem(f"{field}.waitTimeout", config.wait_timeout, str(error))
 
 
 def _check_endpoint(log: StorageProvider, snapshot: StorageProvider) -> Iterator[Problem]:

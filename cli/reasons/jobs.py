@@ -23,6 +23,17 @@ OF_JOBS: Mapping[str, Reason] = {
         "Wait, resume the log backup if it is paused, or ask for an earlier moment: `spec.pitrRestoredTs` of a "
         "Restore, `spec.endTs` of a CompactBackup.",
     ),
+    "WaitingForCompaction": Reason(
+        "The snapshot of a replication restore is restored, and the CompactBackup of `spec.replicationConfig` still "
+        "compacts the log.",
+        "It restores the log as soon as the CompactBackup is Complete or Failed.",
+        "Nothing. `kubectl get cpbk` shows how far the compaction is.",
+    ),
+    "CompactBackupNotFound": Reason(
+        "The CompactBackup of `spec.replicationConfig` does not exist.",
+        "It restores the snapshot, and then waits; with `waitTimeout` it restores the log without the compaction.",
+        "Create the CompactBackup in the namespace of the Restore, or set `waitTimeout`.",
+    ),
     "TiKVUpgrading": Reason(
         "The pods of TiKV run different images: an upgrade is in progress. BR has the version of the spec, and may not "
         "work with the stores that have yet to be upgraded.",

@@ -22,7 +22,7 @@ from member.backups.paths import overlap, shared
 BEING_REMOVED = "FilesBeingRemoved"
 """The reason of a failure because the files are being removed."""
 
-_BEGUN = (status.SCHEDULED, status.RUNNING)
+_BEGUN = (status.SCHEDULED, status.RUNNING, status.SNAPSHOT_RESTORE, status.LOG_RESTORE)
 
 
 def everything(ctx: JobOwner[M], resource: Resource) -> list[Object]:

@@ -151,9 +151,17 @@ async def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster | NotDone:
 
 
 async def schedule(
-    ctx: JobOwner[M], name: str, build: Build, reason: str, prepare: Callable[[], Decision[None]] | None = None
+    ctx: JobOwner[M],
+    name: str,
+    build: Build,
+    reason: str,
+    prepare: Callable[[], Decision[None]] | None = None,
+    *,
+    record: Callable[[], Decision[None]] | None = None,
 ) -> NotDone | None:
-    """Create the Job `name` from `build` and write the condition Scheduled; `reason` is the reason of a failure.
+    """Create the Job `name` from `build` and write the condition Scheduled, or what `record` writes in its place.
+
+    `reason` is the reason of a failure.
 
     `prepare` writes what the Job requires, once `build` has shown that nothing is missing. A Job may remove or replace
     data, so a live read confirms that the object still asks for it. An existing Job of this object was created earlier,
@@ -173,7 +181,7 @@ async def schedule(
         await prepare()
     if job is not None and (lacking := await _create(ctx, job, reason)):
         return lacking
-    await ctx.say(status.SCHEDULED)
+    await (record() if record is not None else ctx.say(status.SCHEDULED))
     return None
 
 

@@ -24,13 +24,19 @@ PRUNE_SCHEDULED = "PruneScheduled"
 PRUNE_RUNNING = "PruneRunning"
 PRUNE_COMPLETE = "PruneComplete"
 PRUNE_FAILED = "PruneFailed"
+SNAPSHOT_RESTORE = "SnapshotRestore"
+LOG_RESTORE = "LogRestore"
+"""The steps of a replication restore, in v1.7."""
+SNAPSHOT_RESTORED = "SnapshotRestored"
+COMPACT_SETTLED = "CompactSettled"
+"""The marks that the second step requires: the first one is done, and the compaction will change nothing more."""
 WAITING = "Waiting"
 """True while an object waits; the message names what for. v1.6 has no such condition; it does not change the phase."""
 
 _CONTINUED = "Continued"
 """The reason of Waiting after the end of a wait."""
 
-_KEEPS_PHASE = (RESTART, WAITING)
+_KEEPS_PHASE = (RESTART, WAITING, SNAPSHOT_RESTORED, COMPACT_SETTLED)
 """Conditions that do not change the phase."""
 _ENDS = {COMPLETE: COMPLETE, "VolumeBackupComplete": COMPLETE, FAILED: FAILED, "VolumeBackupFailed": FAILED}
 """The end of an object by the condition that reports it; v1.6 has separate ones for the mode volume-snapshot."""

@@ -3,7 +3,10 @@
 Scheduled → Running → Complete, or Failed → (prune: afterFailed) PruneScheduled → PruneRunning → PruneComplete
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 from apis.backup_shared import BRConfig
 from apis.restores import Restore
@@ -27,14 +30,21 @@ from controllers.job_owners.prerequisites import (
 from controllers.job_owners.starting import await_start
 from controllers.restore import log_range
 from controllers.restore.point_in_time import wait_for_gc_off
+from kube.actions import Decision
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, JOBS
 from member.backups import jobs, pods
 from member.backups.environment import BadJob
+from member.backups.jobs import job_names
 from member.backups.naming import prune_job_name, restore_job_name
 from member.observed.restores import JOB_FAILED
 from member.outcome import Failed, NotDone, Outcome, Wait, Waiting
+
+Build: TypeAlias = Callable[[TidbCluster | None], Decision[Json]]
+"""Builds the Job for a cluster; see `prerequisites.Build`."""
+Start: TypeAlias = Callable[[TidbCluster | None], Decision[NotDone | None]]
+"""Creates the Job, and writes that into the status."""
 
 _LOOK_AGAIN = 10.0
 
@@ -45,20 +55,21 @@ async def sync(ctx: JobOwner[Restore]) -> Outcome | None:
     if ctx.owner.metadata.deletion_timestamp or status.holds(now, status.COMPLETE):
         return None
     if status.holds(now, status.FAILED):
-        return await _prune(ctx)
+        return await prune(ctx)
     name = restore_job_name(ctx.name)
     job = ctx.cached_job(name)
     if job is not None and pods.finished(body := job.decode()) == "Failed":
         await ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {_why(now, body)}")
-        return await _prune(ctx)
+        return await prune(ctx)
     if (done := ctx.complete_job(name)) is not None:
-        return ctx.await_result(done) or await _ended_silently(ctx, name)
+        return ctx.await_result(done) or await ended_silently(ctx, name)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
         return await ctx.look_for(name) or await await_start(ctx, name)
-    return await _make(ctx)
+    build = partial(_built, ctx)
+    return await make(ctx, name, build, lambda tc: schedule(ctx, name, lambda: build(tc), JOB_FAILED))
 
 
-async def _ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
+async def ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
     """Write Complete, because another client has replaced the status. In v1.6, TiKV keeps its garbage forever then."""
     message = f"Job {name} has ended well; somebody has removed from the status what its pod had written there"
     await ctx.say(status.COMPLETE, "StatusReplaced", message)
@@ -72,16 +83,40 @@ def _why(now: Json, job: Json) -> str:
     return "; ".join(filter(None, (reason, str(said.get("message") or "") if said.get("status") == "True" else "")))
 
 
-async def _make(ctx: JobOwner[Restore]) -> Outcome | None:
+async def make(ctx: JobOwner[Restore], name: str, build: Build, start: Start) -> Outcome | None:
+    """`start` the Job `name` from `build` if the files to restore are there and the cluster serves.
+
+    Raises ApiError, TransportError.
+    """
     if problems := validate_restore(ctx.model):
         await refuse(ctx, problems)
         return None
     tc = await cluster(ctx, ctx.model.spec.br) if ctx.model.spec.br else None
-    return tc if isinstance(tc, NotDone) else await _make_from(ctx, tc, everything(ctx, BACKUPS))
+    if isinstance(tc, NotDone):
+        return tc
+    ready = await _ready(ctx, tc, everything(ctx, BACKUPS))
+    if ready is None or isinstance(ready, NotDone):
+        return ready
+    wait = None
+    if ctx.model.spec.restore_mode == "pitr" and ready.tc is not None:
+        wait = await _prepare_tikv(ctx, name, build, ready.tc)
+    return wait or await start(ready.tc)
 
 
-async def _make_from(ctx: JobOwner[Restore], known: TidbCluster | None, backups: Sequence[Object]) -> Outcome | None:
-    """Create the Job if the files to restore are there and the cluster serves; `backups` are all Backups, read live."""
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """The cluster to restore into, which serves; None for an import."""
+
+    tc: TidbCluster | None
+
+
+async def _ready(
+    ctx: JobOwner[Restore], known: TidbCluster | None, backups: Sequence[Object]
+) -> _Ready | NotDone | None:
+    """The cluster once the files are there and it serves, None for a spec that it cannot obey.
+
+    `backups` are all Backups, read live.
+    """
     spec, is_to_point = ctx.model.spec, ctx.model.spec.restore_mode == "pitr"
     log = log_range.obstacles(ctx.model, list(readable(backups))) if is_to_point else []
     too_old = validate_restore(ctx.model, pods.tikv_version(known)) if known is not None else []
@@ -94,9 +129,7 @@ async def _make_from(ctx: JobOwner[Restore], known: TidbCluster | None, backups:
         return tc
     if wait := await _await_files(ctx, backups, log if isinstance(log, Wait) else None):
         return wait
-    name = restore_job_name(ctx.name)
-    wait = await _prepare_tikv(ctx, name, tc) if is_to_point and tc is not None else None
-    return wait or await schedule(ctx, name, lambda: _built(ctx, tc), JOB_FAILED)
+    return _Ready(tc)
 
 
 async def _await_files(ctx: JobOwner[Restore], backups: Sequence[Object], log: Wait | None) -> NotDone | None:
@@ -110,12 +143,12 @@ async def _await_files(ctx: JobOwner[Restore], backups: Sequence[Object], log: W
     return Waiting("WaitingForLog", with_lacking_access(ctx, log.what, spec, spec.to), _LOOK_AGAIN)
 
 
-async def _prepare_tikv(ctx: JobOwner[Restore], job: str, tc: TidbCluster) -> NotDone | None:
+async def _prepare_tikv(ctx: JobOwner[Restore], job: str, build: Build, tc: TidbCluster) -> NotDone | None:
     """The wait for TiKV to restart without garbage collection, after checking that the Job can be created.
 
     Raises ApiError, TransportError.
     """
-    for lacking in (await own_job(ctx, job, "JobNameTaken"), await built(ctx, lambda: _built(ctx, tc))):
+    for lacking in (await own_job(ctx, job, "JobNameTaken"), await built(ctx, lambda: build(tc))):
         if isinstance(lacking, Failed):
             return lacking
     return await wait_for_gc_off(ctx, tc)
@@ -132,7 +165,7 @@ async def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
     return job
 
 
-async def _prune(ctx: JobOwner[Restore]) -> Outcome | None:
+async def prune(ctx: JobOwner[Restore]) -> Outcome | None:
     """Remove the remains of a failed restore from the cluster, if the spec requests it."""
     now, br = ctx.status, ctx.model.spec.br
     if br is None or ctx.model.spec.prune != "afterFailed" or ctx.model.spec.restore_mode == "volume-snapshot":
@@ -161,8 +194,8 @@ async def _begin_prune(ctx: JobOwner[Restore], br: BRConfig) -> Outcome | None:
 
 def _has_ended(ctx: JobOwner[Restore]) -> bool:
     """True if no pod restores and none will follow a failed one (`backoffLimit`). v1.6 prunes during the restore."""
-    job = ctx.live_job(restore_job_name(ctx.name))
-    return job is None or not ctx.controls(job) or bool(pods.finished(job.decode()))
+    found = [ctx.live_job(name) for name in job_names(ctx.model)]
+    return all(job is None or not ctx.controls(job) or pods.finished(job.decode()) for job in found)
 
 
 async def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:

@@ -1,6 +1,6 @@
 """The Jobs of Backups, Restores and CompactBackups, and the claims of exports and imports (backup.md 3.9, 4.5, 6)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
@@ -22,6 +22,8 @@ _INSTANCE = "Compact-Backup"
 _TIKV_IMAGE = "pingcap/tikv"
 _TOOLS = "tool-bin"
 _LIGHTNING_BIN = "/var/lib/lightning-bin"
+_PHASES: Mapping[str, int] = {naming.SNAPSHOT_RESTORE: 1, naming.LOG_RESTORE: 2}
+"""The steps of a replication restore, as BR counts them."""
 _GRACE = 10
 """Seconds that BR has to end before it is killed."""
 
@@ -162,6 +164,24 @@ def restore_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: M
     return _br_job(restore, tc, secrets, settings, prune=False)
 
 
+def step_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, step: str) -> Json:
+    """The Job of a step of a replication restore (RPL-10). Raises BadJob."""
+    meta, phase = restore.metadata, _PHASES[step]
+    labels = meta.labels | {naming.STEP_LABEL: step, naming.UID_LABEL: meta.uid}
+    labelled = structs.replace(restore, metadata=structs.replace(meta, labels=labels))
+    job = _br_job(labelled, tc, secrets, settings, prune=False, more=[f"--replicationPhase={phase}"])
+    job["metadata"]["name"] = naming.step_job_name(meta.name, step)
+    return job
+
+
+def job_names(restore: Restore) -> list[str]:
+    """The names of the Jobs that write into the cluster, except the pruning one."""
+    name = restore.metadata.name
+    if restore.spec.is_replication:
+        return [naming.step_job_name(name, step) for step in _PHASES]
+    return [naming.restore_job_name(name)]
+
+
 def prune_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
     """The Job that removes the remains of a failed restore with BR. Raises BadJob."""
     return _br_job(restore, tc, secrets, settings, prune=True)
@@ -192,7 +212,15 @@ def import_claim(restore: Restore) -> Json:
     return pods.claim(restore.metadata, naming.RESTORE, restore.spec, restore.spec.to)
 
 
-def _br_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, *, prune: bool) -> Json:
+def _br_job(
+    restore: Restore,
+    tc: TidbCluster,
+    secrets: Secrets,
+    settings: ManagerSettings,
+    *,
+    prune: bool,
+    more: Sequence[str] = (),
+) -> Json:
     spec, meta = restore.spec, restore.metadata
     version = pods.tikv_version(tc)
     tls_args, tls_volumes = pods.tls(tc, spec.to, secrets)
@@ -202,7 +230,7 @@ def _br_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: Manag
     args += _mode(restore)
     made = Pod(
         container="restoreprune-manager" if prune else "restore",
-        args=[*args, *tls_args],
+        args=[*args, *more, *tls_args],
         env=[*job_env(spec, spec.to, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
         mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *_local_volumes(spec)],
         tool=pods.br(spec, version),

@@ -18,6 +18,10 @@ COMPACTION = "compact-backup"
 FINALIZER = "tidb.pingcap.com/backup-protection"
 SERVICE_ACCOUNT = "tidb-backup-manager"
 """The service account of the pods, which the user creates (8)."""
+SNAPSHOT_RESTORE, LOG_RESTORE = "snapshot-restore", "log-restore"
+"""The steps of a replication restore."""
+STEP_LABEL = "tidb.pingcap.com/replication-step"
+UID_LABEL = "tidb.pingcap.com/restore-uid"
 SCHEDULE_LABEL = "tidb.pingcap.com/backup-schedule"
 COMPACT_LABEL = "tidb.pingcap.com/compact"
 _COMPACT = "compactbackup"
@@ -69,6 +73,11 @@ def restore_job_name(restore: str) -> str:
 def prune_job_name(restore: str) -> str:
     """The Job that removes the remains of a failed restore from the cluster."""
     return f"{restore_job_name(restore)}-prune"
+
+
+def step_job_name(restore: str, step: str) -> str:
+    """The Job of a step of a replication restore (RPL-10)."""
+    return f"{restore}-{step}"
 
 
 def time_in_name(time: datetime) -> str:

@@ -26,7 +26,7 @@ ClusterKey: TypeAlias = tuple[str, str]
 WAITING_FOR_GC_OFF = "WaitingForGCOff"
 JOB_FAILED = "CreateRestoreJobFailed"
 
-_BEGUN = ("Scheduled", "Running")
+_BEGUN = ("Scheduled", "Running", "SnapshotRestore", "LogRestore")
 _CHECKED = (WAITING_FOR_GC_OFF, JOB_FAILED)
 """Reasons of the condition RetryFailed of a Restore that has passed all checks. Others must not restart a database."""
 _ENDED = ("Complete", "Failed", "Invalid")

@@ -29,6 +29,14 @@ AHEAD: dict[str, dict[str, Schema]] = {
         **{f"spec.{name}": each for name, each in _SHARDS.items()},
         **{f"status.{name}": _TEXT for name in ("completedIndexes", "failedIndexes")},
     },
+    "Restore": {
+        "spec.replicationConfig": {
+            "type": "object",
+            "required": ["compactBackupName"],
+            "properties": {"compactBackupName": _TEXT, "waitTimeout": _TEXT},
+        },
+        "status.replicationStep": _TEXT,
+    },
     "BackupSchedule": {f"spec.compactBackupTemplate.{name}": each for name, each in _SHARDS.items()},
 }
 """Fields that v1.7 adds to v1.6, by path."""
@@ -39,7 +47,14 @@ def taken(schema: Schema, path: str) -> Schema:
     *above, name = path.split(".")
     for each in above:
         schema = schema[each]["properties"]
-    return {key: value for key, value in schema.pop(name).items() if key != "description"}
+    return _undescribed(schema.pop(name))
+
+
+def _undescribed(schema: Schema) -> Schema:
+    found = {key: value for key, value in schema.items() if key != "description"}
+    if "properties" in found:
+        found["properties"] = {key: _undescribed(each) for key, each in found["properties"].items()}
+    return found
 
 
 def cells(row: str) -> list[str]:

@@ -166,3 +166,36 @@ def test_rejects_unsupported_restores(world: World) -> None:
     world.restore(br=None)
     with pytest.raises(Unusable, match=r"spec\.br is missing"):
         run_restore(OPTIONS, world.outside())
+
+
+REPLICATION = ["--pitr-concurrency=1024", "--metadata-download-batch-size=512", "--retain-latest-mvcc-version"]
+
+
+@pytest.mark.rule("RPL-13", "RPL-14")
+def test_the_first_step_of_a_replication_restore_writes_no_condition(world: World) -> None:
+    before = {"phase": "SnapshotRestore", "replicationStep": "snapshot-restore"}
+    world.restore(status=before, restoreMode="pitr", logRestoreStartTs="5")
+    writing_meta(world)()
+    run_restore(replace(OPTIONS, mode="pitr", restored_ts="400", phase="1"), world.outside())
+    status = world.status(RESTORES)
+    assert (before, []) == ({key: status[key] for key in before}, status.get("conditions", []))
+    command = world.launcher.commands[0]
+    assert ["restore", "point"] == command[1:3]
+    assert ["--restored-ts=400", "--start-ts=5", "--restore-phase=1", *REPLICATION] == command[-6:]
+
+
+@pytest.mark.rule("RPL-13")
+def test_the_first_step_leaves_its_failure_to_the_job(world: World) -> None:
+    world.restore(status={"phase": "SnapshotRestore"}, restoreMode="pitr", logRestoreStartTs="5")
+    with pytest.raises(JobFailed, match="there is no backupmeta"):
+        run_restore(replace(OPTIONS, mode="pitr", phase="1"), world.outside())
+    assert "SnapshotRestore" == world.status(RESTORES)["phase"]
+
+
+@pytest.mark.rule("RPL-13", "RPL-14")
+def test_the_second_step_reports_as_every_restore(world: World) -> None:
+    world.restore(status={"phase": "LogRestore"}, restoreMode="pitr", logRestoreStartTs="5")
+    writing_meta(world)()
+    run_restore(replace(OPTIONS, mode="pitr", restored_ts="400", phase="2"), world.outside())
+    assert (["Running", "Complete"], "400") == (world.conditions(RESTORES), world.status(RESTORES)["commitTs"])
+    assert ["--restore-phase=2", *REPLICATION] == world.launcher.commands[0][-4:]
