@@ -400,6 +400,11 @@ class WorldFaults:
         """Servers answer such requests with an error, without any effect. Globs: `target` on pods, `path`, `method`."""
         return self._inject(Fault(Trouble.ANSWER, target, path=path, method=method))
 
+    def server_pretends(self, target: str, path: str, method: str, body: str, status: int) -> Heal:
+        """Servers give this answer to such requests, and do nothing for it. Globs as in `server_refuses`."""
+        answer = Fault(Trouble.ANSWER, target, path=path, method=method, status=status, body=body.encode())
+        return self._inject(answer)
+
     def pd_truncated(self, cluster: str, path: str = "*") -> Heal:
         """Truncate PD's answers."""
         return self._inject(Fault(Trouble.TRUNCATE, f"{cluster}-pd-*", path=path))

@@ -31,6 +31,7 @@ from simulate.judge.judge import Invariants, Neighbourhood, Violation
 from simulate.judge.lies import LieJudge, is_judged
 from simulate.judge.outages import OutageJudge
 from simulate.judge.restarts import are_judged
+from simulate.judge.stuck_rolls import StuckRollJudge
 
 _MEMBER = re.compile(r"\b(\w+-pd)-\d+\.\1-peer\.(\w+)\.svc\b")
 """A PD member: which one is called is random."""
@@ -189,6 +190,8 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> Recorded | None
     if plan.lying:
         LieJudge(engine, plan.lying, lambda what: judge.report("lies", what)).follow(plan.budget)
         return None
+    if plan.stuck:
+        StuckRollJudge(engine, plan.stuck, lambda what: judge.report("O8", what)).schedule()
     if plan.serves_at:
         engine.run(plan.serves_at)
         for what in unserved(judge.state):

@@ -1,8 +1,8 @@
 """The checked components, and the simulator's knowledge of each beside the table in `apis.components`."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from apis import pod_commands
 from apis.component_statuses import PDMSStatus
@@ -12,6 +12,24 @@ from kube.objects import Json
 from member.components import workload_names
 from member.context import FailoverSettings
 
+REFUSED = "hook"
+"""The hook whose request servers refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A request of a roll: the component that is asked, method, glob of the path, and what servers answer.
+
+    `names`: what the operator then says that it waits for, empty if it says that it was refused.
+    """
+
+    asks: str
+    method: str
+    path: str
+    names: str = ""
+    body: str = "null"
+    status: int = 200
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
@@ -20,8 +38,7 @@ class Profile:
     Random edits choose between `fewest` and `most` replicas; `versions` are the component's own; `config` sets a log
     level; `commands` are annotations with values for its pods; `failover_period` is the seconds before which no failure
     is recorded (I22). `idle_reads`: the live reads of an idle reconcile beside PD's, its stores' and single pods' (O9).
-    `hook` is the request of a roll that servers can refuse, as the component that is asked, method, and glob of the
-    path; None without one.
+    `hooks` are the requests of a roll that servers can refuse, or answer without doing it, by what the roll lacks then.
     """
 
     name: str
@@ -32,14 +49,22 @@ class Profile:
     commands: tuple[tuple[str, str], ...] = ()
     failover_period: Callable[[FailoverSettings], float] = lambda _: math.inf
     idle_reads: int = 0
-    hook: tuple[str, str, str] | None = None
+    hooks: Mapping[str, Hook] = field(default_factory=dict)
+
+
+_SEVEN_LEADERS = 'tikv_raftstore_region_count{type="leader"} 7\n'
+
+
+def _primary(name: str) -> Mapping[str, Hook]:
+    path = f"/{name}/api/v1/primary/transfer"
+    return {REFUSED: Hook(name, "POST", path), "leader": Hook(name, "POST", path, f"is the primary of {name}")}
 
 
 _PROFILES = {
     each.name: each
     for each in (
-        Profile(name="tso", idle_reads=2, hook=("tso", "POST", "/tso/api/v1/primary/transfer")),
-        Profile(name="scheduling", idle_reads=1, hook=("scheduling", "POST", "/scheduling/api/v1/primary/transfer")),
+        Profile(name="tso", idle_reads=2, hooks=_primary("tso")),
+        Profile(name="scheduling", idle_reads=1, hooks=_primary("scheduling")),
         Profile(
             name="pd",
             fewest=3,
@@ -49,7 +74,11 @@ _PROFILES = {
                 (pod_commands.PD_TRANSFER_LEADER, "delete-pod"),
                 (pod_commands.REPLACE_VOLUME, "true"),
             ),
-            hook=("pd", "POST", "/pd/api/v1/leader/transfer/*"),
+            hooks={
+                REFUSED: Hook("pd", "POST", "/pd/api/v1/leader/transfer/*"),
+                "leader": Hook("pd", "POST", "/pd/api/v1/leader/transfer/*", "transferring PD leadership from pod"),
+                "loading": Hook("pd", "GET", "/pd/api/v2/ready", "to load its regions", status=500),
+            },
             failover_period=lambda settings: settings.pd_period,
         ),
         Profile(name="tiproxy", versions=("v1.3.0", "v1.3.1", "v1.3.2")),
@@ -60,7 +89,10 @@ _PROFILES = {
             most=6,
             commands=((pod_commands.EVICT_LEADER, "none"), (pod_commands.EVICT_LEADER, "delete-pod")),
             failover_period=lambda settings: settings.tikv_period,
-            hook=("pd", "POST", "/pd/api/v1/schedulers*"),
+            hooks={
+                REFUSED: Hook("pd", "POST", "/pd/api/v1/schedulers*"),
+                "leader": Hook("tikv", "GET", "/metrics", "evicting leaders from pod", _SEVEN_LEADERS),
+            },
         ),
         Profile(name="pump", most=3, idle_reads=1),
         Profile(
@@ -73,16 +105,33 @@ _PROFILES = {
             name="tidb",
             commands=((pod_commands.TIDB_GRACEFUL_SHUTDOWN, "delete-pod"), (pod_commands.REPLACE_VOLUME, "true")),
             failover_period=lambda settings: settings.tidb_period,
-            hook=("tidb", "POST", "/upgrade/*"),
+            hooks={REFUSED: Hook("tidb", "POST", "/upgrade/*")},
         ),
-        Profile(name="ticdc", config=lambda level: {"log-level": level}),
+        Profile(
+            name="ticdc",
+            config=lambda level: {"log-level": level},
+            hooks={
+                "tables": Hook(
+                    "ticdc",
+                    "PUT",
+                    "/api/v1/captures/drain",
+                    "moving 3 tables away from pod",
+                    '{"current_table_count": 3}',
+                )
+            },
+        ),
         Profile(
             name="dm-master",
             fewest=3,
             most=5,
             config=lambda level: {"log-level": level},
             failover_period=lambda settings: settings.dm_master_period,
-            hook=("dm-master", "PUT", "/apis/v1alpha1/leader/*"),
+            hooks={
+                REFUSED: Hook("dm-master", "PUT", "/apis/v1alpha1/leader/*"),
+                "leader": Hook(
+                    "dm-master", "PUT", "/apis/v1alpha1/leader/*", "another master than that of pod", '{"result": true}'
+                ),
+            },
         ),
         Profile(
             name="dm-worker",

@@ -280,6 +280,20 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     secret: str = ""
 
 
+class StuckRoll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A roll of a `component` that must be named as stuck.
+
+    Seconds of the plan: `asked` when the roll begins, `waits` from when it waits at the latest, `ends` when that is
+    over. `names` is a part of the sentence.
+    """
+
+    component: str
+    asked: float
+    waits: float
+    ends: float
+    names: str
+
+
 class Lying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The seconds of a plan in which servers lie.
 
@@ -326,6 +340,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     - `resyncs`: informers resync; otherwise only events and timers requeue an object.
     - `serves_at`: seconds at which the clusters must be Ready with all their objects; 0 disables the check.
     - `outage`: what surfaces must show meanwhile (`simulate.judge.outages`).
+    - `stuck`: a roll that waits for ever must be named (`simulate.judge.stuck_rolls`).
     - `lying`: servers lie meanwhile, which limits what counts as a violation (`simulate.judge.lies`).
     - `across`: the end of an object that refers into the cluster's namespace (`simulate.judge.cross_references`).
     """
@@ -353,6 +368,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     outage: Outage | None = None
     across: CrossReference | None = None
     lying: Lying | None = None
+    stuck: StuckRoll | None = None
 
     @property
     def ends_done(self) -> bool:

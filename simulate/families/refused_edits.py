@@ -5,6 +5,7 @@ without its pods. The edit stays for minutes: everything that ran before must ex
 the suffix `+allowed` the policy is removed instead. In both cases everything is as in the spec.
 
 `refused/pd.hook.crash-and-edit@40` has PD refuse for eleven minutes what a roll asks of it (lifecycle.md 7).
+`refused/pd.leader.crash@400` has PD agree to it without doing it: after ten minutes the roll counts as stuck.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +17,9 @@ from msgspec.structs import replace
 from kube.objects import Json
 from kube.resources import PODS, SERVICES, STATEFUL_SETS
 from sandbox.policies import APPROVED
-from simulate.engine.components import profile
+from simulate.engine.components import REFUSED, Hook, profile
 from simulate.engine.other_kinds import DM
-from simulate.engine.plan import Crash, Deleted, Edit, Fault, Foreign, InvalidPlan, Plan, World
+from simulate.engine.plan import Crash, Deleted, Edit, Fault, Foreign, InvalidPlan, Plan, StuckRoll, World
 from simulate.engine.trees import merged
 from simulate.engine.worlds import NAME, NAMESPACE, ROOMY, replicas_of
 from simulate.families.family import Family
@@ -27,8 +28,10 @@ from simulate.families.users_data import of_all_components
 
 _BEGINS = 5.0
 """Seconds until the edit."""
-_STANDS, _STANDS_LONG = 240.0, 660.0
-"""Seconds for which it stays; long enough that a roll counts as stuck."""
+_STANDS, _STANDS_LONG, _WAITS_LONG = 240.0, 660.0, 840.0
+"""Seconds for which it stays; long enough that a roll counts as stuck, also one whose last pod alone has to wait."""
+_REACHED = 120.0
+"""Seconds in which a roll reaches its last pod."""
 _HEALS = 400.0
 _ALLOWED = "+allowed"
 
@@ -61,7 +64,7 @@ class Subject:
 class Refusal:
     """A policy by name, and the edit of a component that it refuses.
 
-    Without a policy, the component's servers refuse what a roll asks of them; see `Profile.hook`.
+    Without a policy, the component's servers refuse what a roll asks of them, or do not do it; see `Profile.hooks`.
     """
 
     policy: str
@@ -84,7 +87,10 @@ REFUSALS: Mapping[str, Refusal] = {
     "unapproved": Refusal("approved", lambda _: {"annotations": {"roll": "1"}}),
     "away": Refusal("away", lambda _: {"annotations": {"roll": "1"}}),
     "quota": Refusal("quota-of-storage", lambda _: {"requests": {"storage": "2Gi"}}),
-    "hook": Refusal("", _new_image),
+    REFUSED: Refusal("", _new_image),
+    "leader": Refusal("", _new_image),
+    "loading": Refusal("", _new_image),
+    "tables": Refusal("", lambda home: _new_image(home) | {"gracefulShutdownTimeout": "30m"}),
 }
 
 _OF_STATEFUL_SETS = ("unapproved", "away")
@@ -143,6 +149,10 @@ EVENTS: Mapping[str, Event] = {
 
 _MOMENTS = (-3.0, 2.0, 40.0)
 """Seconds after the edit."""
+_LATE = 400.0
+"""Seconds after the edit in which a wait has become long, but not too long."""
+_OF_WAITS = ("nothing", "crash")
+"""The events that end no wait."""
 
 
 def _plan(rest: str) -> Plan:
@@ -156,9 +166,12 @@ def _plan(rest: str) -> Plan:
         )
     hit, refused = _subjects()[component], REFUSALS[refusal]
     begins = hit.home.begins_at + _BEGINS
-    ends = begins + (_STANDS if refused.policy else _STANDS_LONG)
+    hook = profile(component).hooks.get(refusal)
+    if not (refused.policy or hook):
+        raise InvalidPlan(f"{rest!r}: a roll of {component} asks no server for {refusal!r}")
+    ends = begins + (_STANDS if refused.policy else _WAITS_LONG if hook and hook.names else _STANDS_LONG)
     allowed = rest.endswith(_ALLOWED)
-    policy = _refusal(hit, refused)
+    policy = _refused_by(hit, hook) if hook else _policy(hit, refused)
     edit = hit.home.merge(begins, refused.edit(hit.home))
     steps = [each.postponed(begins + float(moment)) for each in EVENTS[event](hit)]
     back = (
@@ -175,20 +188,29 @@ def _plan(rest: str) -> Plan:
         faults=(policy, *(each for each in steps if not isinstance(each, Edit))),
         reference=False,
         serves_at=ends - 1.0 if _is_served(refusal, event) else 0.0,
+        stuck=_stuck(hit, hook, begins, ends) if hook and hook.names else None,
     )
     return replace(plan, ends_beside={hit.home.target: "Done"}) if hit.home.is_of_dm else plan
 
 
-def _refusal(hit: Subject, refused: Refusal) -> World:
-    """What refuses the edit, for ever."""
-    if refused.policy:
-        return World(at=hit.home.begins_at, verb="webhook", arguments={"name": refused.policy}, seconds=0.0)
-    hook = profile(hit.home.component).hook
-    assert hook, hit.home.component
-    asked, method, path = hook
-    target = f"{NAMESPACE}/{hit.workload.removesuffix(hit.home.component)}{asked}-*"
-    arguments = {"target": target, "method": method, "path": path}
-    return World(at=hit.home.begins_at, verb="server_refuses", arguments=arguments, seconds=0.0)
+def _policy(hit: Subject, refused: Refusal) -> World:
+    """The policy that refuses the edit, for ever."""
+    return World(at=hit.home.begins_at, verb="webhook", arguments={"name": refused.policy}, seconds=0.0)
+
+
+def _refused_by(hit: Subject, hook: Hook) -> World:
+    """Servers that refuse what a roll asks of them, or only pretend to do it, for ever."""
+    target = f"{NAMESPACE}/{hit.workload.removesuffix(hit.home.component)}{hook.asks}-*"
+    arguments = {"target": target, "method": hook.method, "path": hook.path}
+    if not hook.names:
+        return World(at=hit.home.begins_at, verb="server_refuses", arguments=arguments, seconds=0.0)
+    answer = {"body": hook.body, "status": hook.status}
+    return World(at=hit.home.begins_at, verb="server_pretends", arguments=arguments | answer, seconds=0.0)
+
+
+def _stuck(hit: Subject, hook: Hook, begins: float, ends: float) -> StuckRoll:
+    reached = begins + _REACHED
+    return StuckRoll(component=hit.home.component, asked=begins, waits=reached, ends=ends, names=hook.names)
 
 
 def _is_served(refusal: str, event: str) -> bool:
@@ -197,7 +219,7 @@ def _is_served(refusal: str, event: str) -> bool:
     A policy that forbids changes of a StatefulSet also prevents other pods and its complete deletion; and a StatefulSet
     whose pods are gone as well has no record of its template.
     """
-    if refusal == "hook":
+    if not REFUSALS[refusal].policy:
         # a roll that waits is no complete cluster
         return False
     if refusal in _OF_STATEFUL_SETS:
@@ -221,7 +243,8 @@ def _is_number(text: str) -> bool:
 
 
 def _plans() -> Iterator[Plan]:
-    for component, refusal, event, moment, end in product(_subjects(), REFUSALS, EVENTS, _MOMENTS, ("", _ALLOWED)):
+    moments = (*_MOMENTS, _LATE)
+    for component, refusal, event, moment, end in product(_subjects(), REFUSALS, EVENTS, moments, ("", _ALLOWED)):
         # under a policy that forbids all changes of a StatefulSet, nothing comes to its end
         if _makes_sense(component, refusal, event, moment, end) and (end or refusal not in _OF_STATEFUL_SETS):
             yield _plan(f"{component}.{refusal}.{event}@{moment:g}{end}")
@@ -236,14 +259,19 @@ def _makes_sense(component: str, refusal: str, event: str, moment: float, end: s
     # half of two DM masters, or a single pod, must not be removed
     if event.startswith("scaled-") and (component == "dm-master" or section["replicas"] < 2):
         return False
-    if event == "nothing" and moment != _MOMENTS[0]:
-        return False
-    if (refusal == "hook" and (profile(component).hook is None or not end)) or (
-        event == "crash-and-edit" and refusal != "hook"
-    ):
+    if not REFUSALS[refusal].policy:
         # what a server refuses it refuses for a time, whatever the edit is
+        hook = profile(component).hooks.get(refusal)
+        return bool(hook and end) and _is_time(event, moment, is_wait=bool(hook and hook.names))
+    if event == "crash-and-edit" or not _is_time(event, moment):
         return False
     return event != "approved-by-hand" or refusal == "unapproved"
+
+
+def _is_time(event: str, moment: float, *, is_wait: bool = False) -> bool:
+    if is_wait:
+        return event in _OF_WAITS and moment == _LATE
+    return moment == _MOMENTS[0] if event == "nothing" else moment != _LATE
 
 
 FAMILY = Family("refused", _plan, _plans)

@@ -16,7 +16,7 @@ from cli.tidb.status.page import page_of, page_of_all
 from cli.tidb.status.report import Report
 from cli.tidb.status.reporting import report_of, summary
 from kube.objects import Json, condition_of
-from kube.resources import DM_CLUSTERS, EVENTS, TIDB_CLUSTERS
+from kube.resources import DM_CLUSTERS, EVENTS, TIDB_CLUSTERS, Resource
 from meta.certificates import CERTIFICATES_VALID
 from simulate.engine.engine import Engine
 
@@ -63,7 +63,7 @@ def look(engine: Engine, namespace: str, cluster: str) -> Surfaces:
     return Surfaces(
         ready=condition_of(status.get("conditions") or (), "Ready"),
         certificates=condition_of(status.get("conditions") or (), CERTIFICATES_VALID),
-        parts=dict(_parts(found, status)),
+        parts=dict(parts_of(found.resource, status)),
         columns=_columns(engine, found),
         report=report,
         page=_in_one_line(page_of(report, now)),
@@ -80,10 +80,10 @@ def _in_one_line(page: Page) -> str:
     return " ".join(rendered(page, _WIDE).split())
 
 
-def _parts(found: Found, status: Json) -> Iterator[tuple[str, Json]]:
-    """The statuses of a cluster's components."""
-    for name in component_names(of=found.resource.kind):
-        part = status.get(name.removeprefix("dm-") if found.resource == DM_CLUSTERS else name)
+def parts_of(resource: Resource, status: Json) -> Iterator[tuple[str, Json]]:
+    """The statuses of the components in the status of a cluster of this kind."""
+    for name in component_names(of=resource.kind):
+        part = status.get(name.removeprefix("dm-") if resource == DM_CLUSTERS else name)
         # PD's microservices are listed by name
         part = part or (status.get("pdms") or {}).get(name)
         if part:

@@ -5,6 +5,7 @@ import pytest
 from simulate.engine.plan import Deleted, InvalidPlan, World
 from simulate.families.generate import generated
 from simulate.families.refused_edits import FAMILY
+from simulate.judge.stuck_rolls import LIMIT, WITHIN
 
 _PLANS = list(FAMILY.plans())
 
@@ -51,3 +52,17 @@ def test_a_plan_expects_service_meanwhile_only_if_the_operator_can_restore_it(na
 def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
     with pytest.raises(InvalidPlan, match=r"is no `COMPONENT\.REFUSAL\.EVENT@SECONDS`"):
         FAMILY.plan(rest)
+
+
+def test_a_roll_waits_beyond_the_limit_after_its_operator_was_restarted() -> None:
+    plan = generated("refused/pd.leader.crash@400+allowed")
+    waits, crash = plan.faults
+    assert isinstance(waits, World)
+    assert "server_pretends" == waits.verb
+    stuck = plan.stuck
+    assert stuck is not None
+    assert stuck.asked < (crash.at or 0.0) < stuck.waits + LIMIT + WITHIN < stuck.ends
+    assert (waits.at or 0.0) + waits.seconds == stuck.ends
+    assert {"pd", "tikv", "ticdc", "tso", "scheduling", "dm-master"} == {
+        each.stuck.component for each in _PLANS if each.stuck
+    }
