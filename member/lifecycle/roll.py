@@ -40,6 +40,7 @@ from member.lifecycle.roll_steps import (
 )
 from member.lifecycle.roll_view import RollView
 from member.lifecycle.rolling import (
+    ANNOUNCE,
     BEGIN,
     FINISH,
     FINISH_FOR_USER,
@@ -251,7 +252,9 @@ async def _begin(view: RollView, desired: Json, changed: str) -> Roll:
     if unprepared := await call_hook(view.ctx, view.component, BEGIN, view.rolling.begin(view.ctx, view.body, desired)):
         return Roll(False, view.no_restarts(pods), unprepared)
     strategy, restarts = (
-        _first_restart(view, broken, may_go or await _may_go(view, broken, pods)) if broken else (None, "")
+        _first_restart(view, broken, may_go or await _may_go(view, broken, pods))
+        if broken and not view.rolling.announces
+        else (None, "")
     )
     outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
     return Roll(True, strategy or UpdateStrategy.above_all(ordinals_of(view.body).bound), outcome, restarts=restarts)
@@ -377,6 +380,11 @@ async def _restart_unready(
             return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, _FORCED))
         return Roll(True, no_restarts, may_go)
     pod = step.pod
+    with bound_contextvars(pod=pod.name):
+        announcing = view.rolling.announce(view.ctx, pod.name)
+        unannounced = await call_hook(view.ctx, view.component, ANNOUNCE, announcing, pod.name)
+    if unannounced:
+        return Roll(True, no_restarts, unannounced)
     if isinstance(step, Replace):
         what = f"pod {pod.name} is not Ready on the old revision; replacing it before the pods above it"
         return _by_deletion(view, step, may_go, what)

@@ -61,7 +61,8 @@ class Rolling:
 
     `unmet_condition`: what a Ready pod on the new revision still lacks before the next pod may be restarted. It
     completes "waiting until <pod> ..." and is empty if nothing is missing. `ignored_pods`: names of pods that the roll
-    does not wait for, such as those that failover has replaced.
+    does not wait for, such as those that failover has replaced. `announce`: what must happen, once the new template is
+    written, before a pod that is missing or not Ready gets it.
 
     `spare`: evidence that the data plane can do without a pod that is not Ready, after moving away what the pod serves.
     It returns a Silence if the data plane cannot be asked; a DataPlaneError counts as one. `forced`: evidence that the
@@ -79,8 +80,14 @@ class Rolling:
     resume: Callable[[OwnContext, str], Decision[NotDone | None]] = _no_step
     finish: Callable[[OwnContext], Decision[NotDone | None]] = _no_step
     spare: Callable[[OwnContext, str], Decision[Spared | Silence | NotDone]] = _unrouted
+    announce: Callable[[OwnContext, str], Decision[NotDone | None]] = _no_step
     forced: Callable[[OwnContext], Evidence | None] = _nothing_to_do
     refused_upgrade: Callable[[OwnContext], Refused | None] = _nothing_to_do
+
+    @property
+    def announces(self) -> bool:
+        """True if `announce` does something, so that no pod may restart in the write of the template."""
+        return self.announce is not _no_step
 
 
 RESTARTING = "RestartingPod"
@@ -141,6 +148,7 @@ class Hook:
 
 BEGIN = Hook("begin", "cannot prepare {component} for a rolling restart", of_roll=True)
 PREPARE = Hook("prepare", "cannot prepare pod {pod} for its restart", of_roll=True)
+ANNOUNCE = Hook("announce", "cannot prepare {component} for another template of pod {pod}", of_roll=True)
 SPARE = Hook("spare", "cannot find out whether {component} can do without pod {pod}", of_roll=True)
 RESUME = Hook("resume", "cannot give the pods of {component} back what they served")
 FINISH = Hook("finish", "cannot undo what was set up for the rolling restart of {component}")

@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from apis.images import NEWEST, order, version_of
 from apis.times import stamp
 from dataplane.tidb import TiDBClient
-from kube.actions import Annotate
+from kube.actions import Annotate, Emit
+from kube.events import WARNING
 from kube.objects import Json, Object, is_observed
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
 from member.actions import PauseDDL, ResumeDDL
 from member.context import ReconcileContext
-from member.evidence import Spared, spared
 from member.labels import CONTROLLER_REVISION_HASH
 from member.lifecycle.rolling import Rolling
 from member.observed.pods import pods_of, wanted_pods
 from member.observed.status import image_of
-from member.outcome import NotDone, Waiting
+from member.outcome import Waiting
 from member.polling import next_poll
 from member.tidb import status as tidb_status
 from member.tidb.failover import ignored_pods
@@ -53,6 +53,7 @@ async def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
     """Pause DDL before a server restarts with another version. Raises DataPlaneError, ApiError, TransportError.
 
     Runs after the write of the template: if the API server rejects the template, DDL would be paused without effect.
+    Without a healthy server it pauses nothing and emits an event: the new version may be the repair (F11).
     """
     live = ctx.stateful_set("tidb")
     if live is None:
@@ -66,8 +67,10 @@ async def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
     }
     # servers that a former upgrade has left out may have different versions
     is_this = marks.get(labels.SMOOTH_UPGRADE_TARGET_VERSION) == target
-    if server is None or source == target:
-        # without a serving server no DDL runs, and none must wait for its repair (F11)
+    if source == target:
+        return None
+    if server is None:
+        await _tell_not_paused(ctx, source, target)
         return None
     if marks and not is_this:
         await _end(ctx, server)
@@ -79,6 +82,27 @@ async def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
     await PauseDDL(server)
     await _write(ctx, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(ctx.deps.clock.wall())})
     return None
+
+
+_TOLD_AGAIN = 600.0
+"""Seconds until an event reports again that DDL is not paused."""
+
+
+async def _tell_not_paused(ctx: ReconcileContext, source: str, target: str) -> None:
+    if labels.SMOOTH_UPGRADE_STARTED_AT in _marks(ctx) or not can_pause(source, target):
+        return
+    if ctx.memory.stopwatches.is_due("DDL not paused", target, _TOLD_AGAIN, ctx.deps.clock):
+        what = f"DDL is not paused while TiDB is upgraded from {source} to {target}: no server that could pause it is"
+        await Emit(ctx.owner, WARNING, "DDLNotPaused", f"{what} healthy; run no DDL before all servers are upgraded")
+
+
+async def _announce(ctx: ReconcileContext, name: str) -> Waiting | None:
+    """Pause DDL before a broken server gets another version; of a missing one, another server shows the version."""
+    pods, live = pods_of(ctx, "tidb"), ctx.stateful_set("tidb")
+    wanted = image_of(live.decode(), "tidb") if live else ""
+    found = [each for each in pods if each.metadata.name == name]
+    shown = next(iter(found or [each for each in pods if _image_of(each) != wanted]), None)
+    return await begin(ctx, shown) if shown else None
 
 
 def _image_of(pod: Object) -> str:
@@ -148,17 +172,11 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     return "" if member and member.health else "serves"
 
 
-async def _spare(ctx: ReconcileContext, name: str) -> Spared | NotDone:
-    pod = next((each for each in pods_of(ctx, "tidb") if each.metadata.name == name), None)
-    begun = await begin(ctx, pod) if pod else None
-    return begun or spared(name, "it is not Ready, so no Service leads to it")
-
-
 ROLLING = Rolling(
     unmet_condition=_unmet_condition,
     refused_upgrade=tidb_status.refused_upgrade,
     prepare=begin,
-    spare=_spare,
+    announce=_announce,
     ignored_pods=ignored_pods,
     finish=finish,
 )

@@ -23,7 +23,7 @@ from sandbox.dataplane.faults import Fault, Trouble
 from tests.controllers.dmcluster.dm_world import NAME, DMWorld
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
-HOOKS = ("begin", "prepare", "resume", "finish", "spare")
+HOOKS = ("begin", "prepare", "resume", "finish", "spare", "announce")
 """The hooks of a roll that may ask the data plane."""
 
 REFUSAL = "[PD:core:ErrNotNow]not now"
@@ -65,7 +65,7 @@ REFUSALS: Mapping[str, Refused] = {
     "tikv.prepare": Refused("POST", EVICTION, ROLLED),
     "tikv.resume": Refused("DELETE", EVICTION, ROLLED),
     "tidb.prepare": Refused("POST", "/upgrade/start", UPGRADED),
-    "tidb.spare": Refused("POST", "/upgrade/start", UPGRADED, unready="basic-tidb-1"),
+    "tidb.announce": Refused("POST", "/upgrade/start", UPGRADED, unready="basic-tidb-1"),
     "tidb.finish": Refused("POST", "/upgrade/finish", UPGRADED),
     "tso.prepare": Refused("POST", "/tso/api/v1/primary/transfer", ROLLED, parts=MICROSERVICES),
     "scheduling.prepare": Refused("POST", "/scheduling/api/v1/primary/transfer", ROLLED, parts=MICROSERVICES),
@@ -219,7 +219,7 @@ def test_a_refused_hook_makes_the_roll_stuck(hook: str, clock: FakeClock) -> Non
         world = _world(component, refused, clock)
         stack.callback(world.stop)
         heals = list(_begun(world, component, refused))
-        begins = "cannot find out" if refused.unready else "cannot"
+        begins = "cannot find out" if hook.endswith(".spare") else "cannot"
         world.run_until(lambda: _told(world, component)["message"].startswith(begins), 200.0)
         what = _told(world, component)["message"].partition(REFUSAL)[0] + REFUSAL
         world.run(RESTARTED_AFTER)

@@ -3,7 +3,8 @@
 import pytest
 
 from kube.objects import Json
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import PODS, TIDB_CLUSTERS
+from member.lifecycle.rolling import Rolling
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 ANNOTATION = "tidb.pingcap.com/smooth-upgrade-"
@@ -145,3 +146,94 @@ def test_does_not_pause_ddl_while_a_policy_refuses_the_upgrade(basic: OperatorWo
     allow()
     basic.run_until_ready(within=180.0)
     assert ({}, False, ["start", "finish"]) == (annotations(basic), is_paused(basic), told(basic))
+
+
+def _two_servers(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    cluster["spec"]["tidb"]["replicas"] = 2
+    world.apply(cluster)
+    world.run_until_ready()
+
+
+def _versions(world: OperatorWorld) -> dict[str, str]:
+    """The versions of TiDB's pods."""
+    pods = [each for each in world.every(PODS) if each["metadata"]["name"].startswith("basic-tidb-")]
+    return {each["metadata"]["name"]: each["spec"]["containers"][-1]["image"].rpartition(":")[2] for each in pods}
+
+
+def _first_of(world: OperatorWorld, version: str) -> bool:
+    """True if DDL is paused when the first pod has this version."""
+    world.run_until(lambda: version in _versions(world).values(), 120.0)
+    return is_paused(world)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("lifecycle-7.6", "F11")
+@pytest.mark.parametrize("broken", ["basic-tidb-0", "basic-tidb-1"])
+def test_pauses_ddl_before_a_broken_server_gets_the_new_version(world: OperatorWorld, broken: str) -> None:
+    _two_servers(world)
+    heal = world.world.faults.pod_crash_loop(f"{NAMESPACE}/{broken}")
+    world.run(60.0)
+    world.change(tidb={"version": "v8.5.9"})
+    assert _first_of(world, "v8.5.9")
+    assert "v8.5.9" == _versions(world)[broken]
+    heal()
+    world.run_until_ready(within=240.0)
+    assert ({}, False, ["start", "finish"]) == (annotations(world), is_paused(world), told(world))
+
+
+@pytest.mark.slow
+@pytest.mark.rule("lifecycle-7.6", "F11")
+def test_pauses_ddl_before_a_missing_server_returns_in_the_new_version(world: OperatorWorld) -> None:
+    _two_servers(world)
+    allow = world.world.faults.creation_refused("pods", "basic-tidb-1")
+    world.admin.delete(PODS, "basic-tidb-1", NAMESPACE)
+    world.run(60.0)
+    world.change(tidb={"version": "v8.5.9"})
+    world.run(60.0)
+    allow()
+    assert _first_of(world, "v8.5.9")
+
+
+@pytest.mark.slow
+@pytest.mark.rule("lifecycle-7.6", "F11")
+def test_keeps_a_broken_server_while_another_refuses_to_pause_ddl(world: OperatorWorld) -> None:
+    _two_servers(world)
+    world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-1")
+    world.run(60.0)
+    heal = world.world.faults.server_refuses(f"{NAMESPACE}/basic-tidb-*", "/upgrade/start")
+    world.change(tidb={"version": "v8.5.9"})
+    world.run(120.0)
+    assert ({"v8.5.2"}, "ApiError") == (set(_versions(world).values()), world.reason())
+    heal()
+    assert _first_of(world, "v8.5.9")
+
+
+@pytest.mark.slow
+@pytest.mark.rule("lifecycle-7.6", "F11")
+def test_reports_that_ddl_is_not_paused_while_no_server_is_healthy(world: OperatorWorld) -> None:
+    _two_servers(world)
+    heals = [world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-{each}") for each in (0, 1)]
+    world.run(60.0)
+    world.change(tidb={"version": "v8.5.9"})
+    world.run_until(lambda: "v8.5.9" in _versions(world).values(), 120.0)
+    (event,) = world.events("DDLNotPaused")
+    assert ("Warning", True) == (event["type"], "from v8.5.2 to v8.5.9" in event["message"])
+    for heal in heals:
+        heal()
+    world.run_until_ready(within=300.0)
+    assert ({}, False) == (annotations(world), is_paused(world))
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+@pytest.mark.rule("lifecycle-7.6")
+def test_notices_a_broken_server_that_restarts_in_the_write_of_the_template(
+    world: OperatorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _two_servers(world)
+    world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-1")
+    world.run(60.0)
+    monkeypatch.setattr(Rolling, "announces", property(lambda _: False))
+    world.change(tidb={"version": "v8.5.9"})
+    assert not _first_of(world, "v8.5.9")
