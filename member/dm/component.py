@@ -1,7 +1,7 @@
 """DM's masters and workers: workers start when a quorum of masters serves (other-resources.md 6)."""
 
 from apis import predicates
-from apis.ordinals import desired_replicas
+from apis.ordinals import desired_ordinals, desired_replicas
 from apis.shared import PDMember
 from kube.objects import Object
 from member import api_clients
@@ -11,8 +11,10 @@ from member.dm import desired, failover, rolling, scaling
 from member.dm.desired import MASTER, WORKER
 from member.dm.status import observe_masters, observe_workers
 from member.failover.outages import Member, silent_quorum
+from member.failover.steps import named
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.workload import Workload
+from member.naming import pod_name
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll
 
@@ -34,10 +36,9 @@ def _masters_serving(ctx: DMContext) -> Outcome:
         return Done(f"{len(members)} of {len(members)} masters are healthy")
     ill = sorted(name for name, member in members.items() if not member.health)
     there = max(len(members), desired_replicas(ctx.tc, MASTER))
-    what = f"{len(members) - len(ill)} of {there} masters are healthy"
-    return Waiting(
-        "DMMasterUnhealthy", f"{what}; waiting for {', '.join(ill)}" if ill else what, next_poll(ctx, MASTER)
-    )
+    away = [named(ctx, MASTER, pod) for pod in sorted(ctx.status.master.unjoined_members)]
+    what, awaited = f"{len(members) - len(ill)} of {there} masters are healthy", ", ".join([*ill, *away])
+    return Waiting("DMMasterUnhealthy", f"{what}; waiting for {awaited}" if awaited else what, next_poll(ctx, MASTER))
 
 
 def _workers_serving(ctx: DMContext) -> Outcome:
@@ -45,7 +46,9 @@ def _workers_serving(ctx: DMContext) -> Outcome:
     if predicates.all_members_ready(ctx.tc, WORKER):
         return Done(f"{len(members)} of {len(members)} workers are registered")
     offline = ", ".join(sorted(name for name, member in members.items() if not member.serves))
-    what = f"waiting for {offline} to be online" if offline else "waiting for all workers to register with the masters"
+    wanted = [pod_name(ctx.tc, WORKER, ordinal) for ordinal in desired_ordinals(ctx.tc, WORKER)]
+    away = ", ".join(pod for pod in wanted if pod not in members) or "all workers"
+    what = f"waiting for {offline} to be online" if offline else f"waiting for {away} to register with the masters"
     return Waiting("DMWorkerUnhealthy", what, next_poll(ctx, WORKER))
 
 

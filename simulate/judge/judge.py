@@ -16,6 +16,7 @@ from simulate.engine.write_addresses import Address, address
 from simulate.invariants import LASTING, ON_STATE, ON_WRITE, TWO_RESYNCS
 from simulate.invariants.facts import parallelism
 from simulate.invariants.operator_write import OperatorWrite
+from simulate.judge.alternations import Alternations
 from simulate.judge.asked_for import AskedFor
 from simulate.judge.backups import BackupJudge
 from simulate.judge.dm import DMJudge
@@ -80,6 +81,7 @@ class Invariants:
         self._backups = BackupJudge(engine.world, self.state)
         self._schedules = ScheduleJudge(self.state)
         self._dm = DMJudge(engine.world, self.state.namespace)
+        self._alternations = Alternations(self.state, lambda: self._quiet_time.passed(engine.elapsed))
         self.violations: list[Violation] = []
 
     def sent(self, addresses: Collection[Address]) -> None:
@@ -106,6 +108,8 @@ class Invariants:
 
     def after(self, call: Call, answer: Response | None) -> None:
         """Drop the violations of a write that the server refused: preconditions exist for this."""
+        for alternation in self._alternations.wrote(call) if answer is None or answer.status < 400 else ():
+            self.report("alternation", alternation)
         write, found = self._pending.pop(id(call), (None, []))
         if write is None:
             # it is about another cluster
@@ -204,6 +208,8 @@ class QuietTime:
         self._at_write: dict[Address, list[plan.Fault]] = {}
         self._broken: list[tuple[float, float]] = []
         """The intervals with faults."""
+        self._uneven: list[tuple[float, float]] = []
+        """The intervals in which equal requests get different answers."""
         for fault in faults:
             if where := address(fault):
                 self._at_write.setdefault(where, []).append(fault)
@@ -220,9 +226,27 @@ class QuietTime:
         end = max((end for begin, end in self._broken if begin <= at), default=0.0)
         return end if end <= at else None
 
+    def passed(self, at: float) -> float:
+        """A value that changes when a fault begins or ends, and always while equal requests get different answers."""
+        if any(begin <= at < end for begin, end in self._uneven):
+            return at
+        return -sum((begin <= at) + (end <= at) for begin, end in self._broken)
+
     def _begin(self, fault: plan.Fault, at: float) -> None:
         # a permanent fault is the normal state of the world
-        self._broken.append((at, at + float(getattr(fault, "seconds", 0.0))))
+        lasts = at, at + float(getattr(fault, "seconds", 0.0))
+        self._broken.append(lasts)
+        if _is_uneven(fault):
+            self._uneven.append(lasts)
+
+
+def _is_uneven(fault: plan.Fault) -> bool:
+    """True if equal requests get different answers during a fault: some fail, or one of several servers lies."""
+    if not isinstance(fault, plan.World):
+        return isinstance(fault, plan.Trouble)
+    target = str(fault.arguments.get("target", ""))
+    is_one_master = fault.verb == "server_lies" and "-dm-master-" in target and not target.endswith("*")
+    return is_one_master or fault.arguments.get("every", 1) != 1 or fault.arguments.get("who") == "follower"
 
 
 class Neighbourhood:

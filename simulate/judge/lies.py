@@ -7,15 +7,17 @@ cluster.
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from controllers.conditions import PROGRESSING
-from kube.resources import EVENTS
+from kube.objects import Json, condition_of
+from kube.resources import DM_CLUSTERS, EVENTS
 from simulate.engine.calls import Call, Port
 from simulate.engine.engine import Engine
 from simulate.engine.plan import Lying
+from simulate.engine.worlds import NAMESPACE
 
-_OF_AUTHORITIES = frozenset({"O7", "R13", "neighbour", "lies"})
+_OF_AUTHORITIES = frozenset({"O7", "R13", "neighbour", "lies", "alternation"})
 """The rules that hold for every liar."""
 _DESTRUCTIVE = frozenset(
     {"I1", "I2", "I3", "I3-pump", "I4", "I5", "I6", "I7", "I8", "I9", "I21", "I22", "I23", "I30", "I43", "I46"}
@@ -30,7 +32,7 @@ _MOST, _MOST_ALIKE = 150, 40
 """The writes of a minute, and those with the same method and target, that no change exceeds."""
 _MOST_ALIKE_TO_SERVERS = 12
 """The same for requests to the data plane."""
-_NAMES_A_SERVER = re.compile(r"\bPD\b|\bcontradict|\b[a-z]+(-[a-z]+)+-\d+\b")
+_NAMES_A_SERVER = re.compile(r"\b(PD|DM)\b|\bcontradict|\b[a-z]+(-[a-z]+)+-\d+\b")
 _MOST_ALIKE_LATER = 20
 """The same once the operator has seen that answers change back and forth."""
 
@@ -64,10 +66,17 @@ class LieJudge:
 
     def _require_a_cause(self, now: float) -> None:
         """Report a condition about a wait that has lasted, but whose message leads the user to no server."""
-        told = self._engine.condition(PROGRESSING)
-        waits = self._lying.begins + _AT_FIRST <= now < self._lying.ends and told.get("status") == "True"
-        if waits and not _NAMES_A_SERVER.search(told["message"]):
-            self._report(f"the condition names neither PD nor a pod: {told['reason']}: {told['message']}")
+        if not self._lying.begins + _AT_FIRST <= now < self._lying.ends:
+            return
+        for told in self._progress():
+            if told.get("status") == "True" and not _NAMES_A_SERVER.search(told["message"]):
+                self._report(f"the condition names no server: {told['reason']}: {told['message']}")
+
+    def _progress(self) -> Iterator[Json]:
+        """The conditions of the clusters about which servers lie."""
+        yield self._engine.condition(PROGRESSING)
+        for each in self._engine.admin.list_page(DM_CLUSTERS, NAMESPACE).items:
+            yield condition_of((each.decode().get("status") or {}).get("conditions") or (), PROGRESSING)
 
     def _count(self, calls: list[Call], now: float) -> None:
         calls = [each for each in calls if each.target.resource != str(EVENTS)]

@@ -6,9 +6,13 @@ import pytest
 
 import controllers.status_pacing
 import kube.contests
+import member.dm.component
 import member.evidence
 import member.stores.evictions
 import member.stores.status
+from dataplane.errors import Conflict
+from dataplane.pd import PDClient
+from member.context import ReconcileContext
 from simulate.engine.plan import InvalidPlan
 from simulate.families.generate import generated
 from simulate.families.lies import FAMILY
@@ -33,6 +37,8 @@ def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
 _TOMBSTONE = "lie/store-is-tombstone.follower.tikv-in"
 _FLAPPING = "lie/store-is-tombstone.turns.rest"
 _TWICE = "lie/store-is-there-twice.all.rest"
+_NO_MASTER = "lie/dm-member-is-missing.all.dm-rest"
+_DENIED = "lie/no-leaders-are-evicted.all.tikv-in"
 _NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
 
 
@@ -44,6 +50,8 @@ _NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
         _FLAPPING,
         "lie/another-cluster.all.pd-in",
         "lie/no-leaders-are-evicted.all.tikv-roll",
+        _DENIED,
+        _NO_MASTER,
         _NOT_LISTED,
         _TWICE,
         "lie/owns-nothing.all.ticdc-in",
@@ -92,3 +100,29 @@ def test_judge_notices_a_wait_that_names_no_pod(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(member.stores.status, "Counter", careless)
     assert "lies" in rules(generated(_TWICE), lambda: None)
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_judge_notices_a_condition_with_two_reasons_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error at each request for an eviction, and a wait between them."""
+    begin = member.stores.evictions.begin
+
+    async def contradicted(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
+        is_repeated = store in ctx.memory.evicted_stores
+        await begin(ctx, pd, store)
+        if is_repeated:
+            raise Conflict("POST", "/pd/api/v1/schedulers", 200, b"", "PD contradicts itself")
+
+    assert "alternation" in rules(
+        generated(_DENIED), lambda: monkeypatch.setattr(member.stores.evictions, "begin", contradicted)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_judge_notices_a_wait_of_dm_that_names_no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(*_: object) -> str:
+        return ""
+
+    assert "lies" in rules(generated(_NO_MASTER), lambda: monkeypatch.setattr(member.dm.component, "named", careless))
