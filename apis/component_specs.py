@@ -11,6 +11,7 @@ from apis.shared import (
     Count,
     Failover,
     Int32,
+    Int64,
     LogTailerSpec,
     Model,
     Probe,
@@ -135,6 +136,8 @@ class TiDBSlowLogTailerSpec(ResourceRequirements, kw_only=True):
     image: str | None = None
     image_pull_policy: str | None = None
     security_context: ContainerSecurity | None = None
+    use_sidecar: bool = False
+    sleep_time_seconds: Int64 | None = None
 
 
 class TiDBTLSClient(Model, kw_only=True):
@@ -187,10 +190,15 @@ class TiDBSpec(TidbWorkloadSpec, kw_only=True):
     scale_policy: ScalePolicy | None = None
     customized_startup_probe: CustomizedStartupProbe | None = None
     arguments: list[str] = []
+    server_labels: dict[str, str] = {}
 
     @property
     def server_config(self) -> Config | None:
         return self.config
+
+    @property
+    def labels_of_servers(self) -> dict[str, str]:
+        return self.server_labels
 
     @property
     def sidecars(self) -> tuple[str, ...]:
@@ -356,11 +364,16 @@ class TiProxySpec(TidbWorkloadSpec, kw_only=True):
     ssl_enable_tidb: bool = field(name="sslEnableTiDB", default=False)
     tls_client_secret_name: str | None = None
     cert_layout: str = ""
+    server_labels: dict[str, str] = {}
     base_image: Annotated[str, crd_default("pingcap/tiproxy")] = "pingcap/tiproxy"
     config: Config | None = None
     storage_volumes: list[StorageVolume] = []
     storage_class_name: str | None = None
     volume_attributes_class_name: str | None = None
+
+    @property
+    def labels_of_servers(self) -> dict[str, str]:
+        return self.server_labels
 
     @property
     def server_config(self) -> Config | None:

@@ -197,6 +197,11 @@ class WorkloadSpec(ComponentSpec, kw_only=True):
         return ()
 
     @property
+    def labels_of_servers(self) -> dict[str, str]:
+        """The labels that each server gets, under the location of its node (SL-1)."""
+        return {}
+
+    @property
     def scaling_policy(self) -> ScalePolicy | None:
         """The number of pods that may be added or removed at a time; None if the component does not set it."""
         return None
@@ -245,6 +250,8 @@ class LogTailerSpec(ResourceRequirements, kw_only=True):
     """The sidecars that print log files."""
 
     security_context: ContainerSecurity | None = None
+    use_sidecar: bool = False
+    sleep_time_seconds: Int64 | None = None
 
 
 class TLSCluster(Model, kw_only=True):

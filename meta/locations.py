@@ -11,8 +11,9 @@ from functools import partial
 import structlog
 
 from apis import predicates
-from apis.accessor import workloads
+from apis.accessor import Component, component, workloads
 from apis.images import at_least
+from apis.shared import WorkloadSpec
 from dataplane.errors import DataPlaneError
 from kube.actions import Action, Emit
 from kube.events import WARNING
@@ -58,7 +59,7 @@ async def act(ctx: ReconcileContext) -> Outcome:
     Raises DataPlaneError if PD does not report its location labels, LeaseExpired.
     """
     spec, status = ctx.tc.spec, ctx.status
-    if ctx.listers.nodes is None:
+    if ctx.listers.nodes is None and not any(map(_labels_for, workloads(ctx.tc))):
         return Done("no permission for Nodes")
     if spec.paused:
         return Done("paused")
@@ -70,6 +71,10 @@ async def act(ctx: ReconcileContext) -> Outcome:
     for update in (*_of_stores(ctx, keys), *_of_servers(ctx, keys, servers)):
         await _send(ctx, update)
     return Done()
+
+
+def _labels_for(own: Component) -> Mapping[str, str]:
+    return own.spec.labels_of_servers if isinstance(own.spec, WorkloadSpec) else {}
 
 
 def _location_labels(ctx: ReconcileContext) -> tuple[str, ...]:
@@ -105,7 +110,10 @@ def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], servers: Mapping[s
     for name, kind in servers.items():
         pod, node = _node_of(ctx, name)
         locate = workload(kind).locate
-        if pod is not None and locate is not None and (found := with_zone(node, keys)):
+        if pod is None or locate is None or (ctx.listers.nodes is not None and not node):
+            continue
+        labels = _labels_for(component(ctx.tc, kind))
+        if found := {**labels, **(location(node, keys) if labels else {}), **with_zone(node, keys)}:
             restarts = tuple(each.restart_count for each in pod.decode_as(Pod).status.container_statuses)
             yield _LocationUpdate(name, (pod.metadata.uid, restarts), found, partial(locate, ctx, name, found))
 

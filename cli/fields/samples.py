@@ -60,6 +60,7 @@ _SCRATCH: Json = {
     "additionalVolumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
 }
 _TLS: Json = {"tlsCluster": {"enabled": True}, "tidb": {"tlsClient": {"enabled": True}}}
+_NATIVE: Json = {"useSidecar": True}
 _VOLUME: Json = {"name": "more", "storageSize": "1Gi", "mountPath": "/more"}
 _FROM_ADDRESSES: Json = {
     "startScriptVersion": "v2",
@@ -94,6 +95,11 @@ _NEEDS: Mapping[str, Needs] = {
     "tidb.tlsClient.enabled": Needs(),
     "tikv.*LogVolumeName": Needs(own={"separateRocksDBLog": True, "separateRaftLog": True} | _SCRATCH),
     "tikv.logTailer.*": Needs(own={"separateRocksDBLog": True, "separateRaftLog": True}),
+    "tidb.slowLogTailer.sleepTimeSeconds": Needs(own={"slowLogTailer": _NATIVE}),
+    "tikv.logTailer.sleepTimeSeconds": Needs(own={"separateRaftLog": True, "logTailer": _NATIVE}),
+    "tiflash.logTailer.sleepTimeSeconds": Needs(own={"logTailer": _NATIVE}),
+    "tiproxy.readinessProbe.*": Needs(own={"readinessProbe": {"type": "tcp"}}),
+    "tiproxy.readinessProbe.type": Needs(),
     "tiproxy.sslEnableTiDB": Needs(_TLS, annotations={SKIPS_TLS: "true"}),
     "tlsCluster.enableDiscoveryMTLS": Needs({"tlsCluster": {"enabled": True}}),
 }
@@ -169,6 +175,7 @@ VALUES: Mapping[str, object] = {
     "rocksDBLogVolumeName": "scratch",
     "securityContext": {"runAsGroup": 1000},
     "separateSlowLog": False,
+    "serverLabels": {"team": "blue"},
     "services[].name": "tso",
     "services[].type": "LoadBalancer",
     "setTimeZone": True,

@@ -409,6 +409,12 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "It stops the rolling restart where it is, and retries with increasing delays.",
         LOOK_AT_PD,
     ),
+    "KubernetesTooOld": Reason(
+        "The spec asks for native sidecars: init containers with `restartPolicy: Always`, or a tailer with "
+        "`useSidecar`. Kubernetes before 1.29 would wait for their end and start no pod.",
+        "It keeps the pods as they are, and creates none.",
+        "Remove `useSidecar` or `restartPolicy` until Kubernetes is upgraded.",
+    ),
     "BadCertificate": Reason(
         "A Secret with a certificate is missing or incomplete, or its certificate has expired, is not valid yet, holds "
         "for other names, or is signed by an authority that the other components do not trust. The message names the "

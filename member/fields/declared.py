@@ -153,6 +153,13 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
         "the first PD joins there",
         "discovery/test_new.py::test_given_addresses_are_joined_by_the_first_pod_before_the_others",
     ),
+    **dict.fromkeys(
+        ("tidb.serverLabels", "tiproxy.serverLabels"),
+        AtRunTime(
+            "each server gets these labels, under the location of its node",
+            "meta/test_locations.py::test_servers_get_the_labels_of_the_spec_without_a_restart",
+        ),
+    ),
     "paused": AtRunTime(
         "no changes are made; the status is kept up to date",
         f"{_SYNCS}/test_housekeeping.py::test_while_paused_nothing_but_labels_is_written",
@@ -208,7 +215,6 @@ NO_EFFECT: Mapping[str, NoEffect] = {
     "pdms[].readinessProbe.*": _NO_PROBE,
     "tiflash.readinessProbe.*": _NO_PROBE,
     "ticdc.readinessProbe.*": _NO_PROBE,
-    "tiproxy.readinessProbe.*": _NO_PROBE,
     "pump.readinessProbe.*": _NO_PROBE,
     **{f"{name}.service.port": _PORT_OF_PD for name in ("pd", "pdms[]")},
     **{f"{name}.service.loadBalancerSourceRanges": _NOT_IN_SERVICE for name in ("pd", "pdms[]")},
@@ -322,6 +328,7 @@ TESTS: Mapping[str, str] = {
     "tiflash.config.*": "member/test_tiflash.py::test_the_users_settings_win",
     "ticdc.tlsClientSecretNames": "member/test_ticdc.py::test_volumes_and_mounts_in_their_different_orders",
     "ticdc.config": f"{_SCRIPTS}/test_ticdc_script.py::test_flags_of_the_configuration_unless_wrongly_typed",
+    "tiproxy.readinessProbe.*": f"{_TIPROXY}::test_a_readiness_probe_on_request",
     "tiproxy.sslEnableTiDB": f"{_TIPROXY}::test_the_configuration_names_the_mounted_certificates",
     "tiproxy.certLayout": f"{_TIPROXY}::test_the_configuration_names_the_mounted_certificates",
     "tiproxy.tlsClientSecretName": f"{_TIPROXY}::test_the_secret_for_sql_to_tidb_may_have_another_name",

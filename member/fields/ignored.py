@@ -7,10 +7,10 @@ from typing import NamedTuple
 from apis import images
 from apis.accessor import Component, components, workloads
 from apis.cluster import Cluster
-from apis.component_specs import TiDBSpec, TiKVSpec
+from apis.component_specs import TiDBSlowLogTailerSpec, TiDBSpec, TiKVSpec
 from apis.identity import speaks_sql_tls, tls_enabled
 from apis.problem import Problem
-from apis.shared import Json, WorkloadSpec
+from apis.shared import Json, LogTailerSpec, WorkloadSpec
 from apis.tidbcluster import TidbCluster
 from member.fields import backups, monitors
 from member.fields.declared import ITEM, NO_EFFECT, REMOVE, NoEffect, fields, fields_of, last_fit
@@ -228,6 +228,13 @@ _V2 = _Need(
     NoEffect("start scripts are v1", "set spec.startScriptVersion to v2, or remove it"),
 )
 
+_NATIVE = NoEffect("only native sidecars wait", "set useSidecar beside it, or remove it")
+
+
+def _is_native(tailer: LogTailerSpec | TiDBSlowLogTailerSpec | None) -> bool:
+    return tailer is None or tailer.use_sidecar
+
+
 NEEDS: Mapping[str, _Need] = {
     "startScriptV2FeatureFlags": _V2,
     "pd.startUpScriptVersion": _Need(
@@ -253,6 +260,17 @@ NEEDS: Mapping[str, _Need] = {
     "tikv.rocksDBLogVolumeName": _ROCKSDB_LOG,
     "tikv.raftLogVolumeName": _RAFT_LOG,
     "tikv.logTailer.*": _ANY_LOG,
+    "tikv.logTailer.sleepTimeSeconds": _Need(lambda tc: _is_native(_tikv(tc).log_tailer), _NATIVE),
+    "tidb.slowLogTailer.sleepTimeSeconds": _Need(
+        lambda tc: tc.spec.tidb is None or _is_native(tc.spec.tidb.slow_log_tailer), _NATIVE
+    ),
+    "tiflash.logTailer.sleepTimeSeconds": _Need(
+        lambda tc: tc.spec.tiflash is None or _is_native(tc.spec.tiflash.log_tailer), _NATIVE
+    ),
+    "tiproxy.readinessProbe.*": _Need(
+        lambda tc: bool(tc.spec.tiproxy and tc.spec.tiproxy.readiness_probe and tc.spec.tiproxy.readiness_probe.type),
+        NoEffect("TiProxy has a probe only with its type", "set spec.tiproxy.readinessProbe.type, or remove it"),
+    ),
     "tikv.privileged": _Need(lambda tc: _tikv(tc).security_context is None, _PRIVILEGES),
     "tiflash.privileged": _Need(
         lambda tc: tc.spec.tiflash is None or tc.spec.tiflash.security_context is None, _PRIVILEGES

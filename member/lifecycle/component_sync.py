@@ -20,6 +20,7 @@ from kube.apply import OwnerGone
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import PODS, STATEFUL_SETS, Resource
+from kube.server_version import server_version
 from member.actions import Delete
 from member.apply import stateful_set
 from member.apply.claim_templates import unwanted_mounts, with_sizes_of
@@ -343,7 +344,8 @@ async def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Out
     claims = read_claims(ctx, member.name) if mounts_claims else ()
     previous = previous_stateful_set(ctx, member.name, claims)
     choice, wanted, _ = wanted_state(ctx, member, spec, previous.running)
-    if refused := claim_of_others(ctx, member.name, recreated(previous, wanted), claims):
+    refused = claim_of_others(ctx, member.name, recreated(previous, wanted), claims)
+    if refused := refused or _too_new_for_kubernetes(ctx, spec, wanted, previous.running):
         return refused
     running = previous.running
     noted = own_changes.remembered(running) if running else ""
@@ -381,6 +383,7 @@ async def _update(
     if remade := await remade_before_it_ran(ctx, member.name, live, body, wanted):
         return remade
     refused = _other_mounts(spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
+    refused = refused or _too_new_for_kubernetes(ctx, spec, wanted, body)
     # keep the fields that cannot change; no running pod depends on the new values
     desired = with_fixed_fields(body, wanted)
     edited = as_it_runs and stateful_set.edit_by_others(ctx, live) is not None
@@ -469,6 +472,25 @@ def _without_certificates(ctx: ClusterContext, spec: Component, body: Json, want
         return None
     what = f"no pod of {spec.type.title} is restarted to change TLS: {ctx.missing_certificates}"
     return Refused("BadCertificate", what, _LOOK_AGAIN)
+
+
+_NATIVE_SINCE = (1, 29)
+"""The Kubernetes version that starts native sidecars; an older one drops the field and waits for their end (TAIL-5)."""
+
+
+def _too_new_for_kubernetes(ctx: ClusterContext, spec: Component, wanted: Json, body: Json | None) -> Refused | None:
+    """Refuse native sidecars that are new in a template and that no pod would get past. Raises ApiError, …"""
+    new = _native_sidecars(wanted) - (_native_sidecars(body) if body else set())
+    if not new or (version := server_version(ctx.deps.client)) >= _NATIVE_SINCE:
+        return None
+    needed, found = (".".join(map(str, each)) for each in (_NATIVE_SINCE, version))
+    what = f"{spec.field} has native sidecars ({', '.join(sorted(new))}), which need Kubernetes {needed}"
+    return Refused("KubernetesTooOld", f"{what}, and this is {found}; unset useSidecar, or restartPolicy there")
+
+
+def _native_sidecars(stateful_set: Json) -> set[str]:
+    found = stateful_set["spec"]["template"]["spec"].get("initContainers") or ()
+    return {each["name"] for each in found if each.get("restartPolicy") == "Always"}
 
 
 def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice) -> str:

@@ -3,6 +3,7 @@
 Each pod inserts its own name, namespace and shard.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -67,9 +68,23 @@ def jobs_of_cluster() -> tuple[Job, ...]:
     )
 
 
-def scrape_configs(inputs: Inputs, shards: int, operator_namespace: str = "") -> list[Json]:
-    """The section `scrape_configs`; includes the operator if its namespace is given."""
-    found = [_entry(job, each, shards) for job in jobs_of_cluster() for each in inputs.clusters]
+_MAJOR = re.compile(r"v?(\d+)\.\d+\.\d+")
+"""The beginning of a semantic version; other texts say nothing about Prometheus."""
+_STRICT = 3
+
+
+def scrape_configs(inputs: Inputs, shards: int, operator_namespace: str = "", prometheus: str = "") -> list[Json]:
+    """The section `scrape_configs`; includes the operator if its namespace is given.
+
+    `prometheus` is its version. From 3 on it rejects TiFlash's answers, which have no valid content type (MON-2).
+    """
+    is_strict = (major := _MAJOR.match(prometheus)) is not None and int(major[1]) >= _STRICT
+    fallback = {"fallback_scrape_protocol": "PrometheusText0.0.4"} if is_strict else {}
+    found = [
+        _entry(job, each, shards) | (fallback if job.component == "tiflash" else {})
+        for job in jobs_of_cluster()
+        for each in inputs.clusters
+    ]
     found += [_entry(job, each, shards) for job in jobs_of_table(DM_CLUSTER) for each in inputs.dm_clusters]
     return [*found, _operator(operator_namespace, shards)] if operator_namespace else found
 
@@ -202,7 +217,7 @@ def configuration(monitor: TidbMonitor, inputs: Inputs) -> Json:
             "scrape_interval": _INTERVAL,
             "external_labels": _external_labels(monitor),
         },
-        "scrape_configs": scrape_configs(inputs, spec.shards or 1, operator),
+        "scrape_configs": scrape_configs(inputs, spec.shards or 1, operator, spec.prometheus.version),
     }
     if spec.prometheus.remote_write:
         tree["remote_write"] = remote_write(monitor, inputs)

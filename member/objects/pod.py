@@ -144,14 +144,22 @@ def main_container(
 def log_tailer(
     component: Component, name: str, file: str, mount: Json, tailer: LogTailerSpec | TiDBSlowLogTailerSpec | None
 ) -> Json:
-    """A sidecar that prints a log file as it grows (objects.md 4.3, 4.4)."""
+    """A sidecar that prints a log file as it grows (objects.md 4.3, 4.4); a native one ends after the server (TAIL-1).
+
+    Process 1 of a container must handle SIGTERM itself, and the last lines take a while to be printed.
+    """
+    command = f"touch {quoted(file)}; tail -n0 -F {quoted(file)};"
     container: Json = {
         "name": name,
         "image": helper_image(component.tc),
         "imagePullPolicy": helper_image_pull_policy(component.tc),
-        "command": ["sh", "-c", f"touch {quoted(file)}; tail -n0 -F {quoted(file)};"],
         "volumeMounts": [mount],
     }
+    if tailer is not None and tailer.use_sidecar:
+        rest = f"sleep {tailer.sleep_time_seconds}; " if tailer.sleep_time_seconds else ""
+        command = f"trap '{rest}exit 0' TERM; touch {quoted(file)}; tail -n0 -F {quoted(file)} & wait $!"
+        container["restartPolicy"] = "Always"
+    container["command"] = ["sh", "-c", command]
     if tailer is not None:
         container["resources"] = container_resources(tailer.requests, tailer.limits, tailer.claims)
         container["securityContext"] = tailer.security_context
@@ -170,14 +178,19 @@ def pod_template(
 ) -> Json:
     """The template of a component's pods.
 
-    `containers` are the generated ones; the user's are merged in or appended. If the user wants it, a privileged init
-    container named `sysctl_container` sets sysctls.
+    `containers` are the generated ones; the user's are merged in or appended. Those that restart by themselves are
+    native sidecars: init containers. If the user wants it, a privileged init container named `sysctl_container` sets
+    sysctls.
     """
     security_context, sysctl = _sysctl_init(component, sysctl_container)
+    native = [each for each in containers if "restartPolicy" in each]
+    plain = [each for each in containers if each not in native]
+    names, additional = {each["name"] for each in native}, component.spec.additional_containers
+    sidecars = with_additional_containers(native, [each for each in additional if each["name"] in names])
     spec = pod_spec(component) | without_unset(
         {
-            "initContainers": [*sysctl, *init_containers, *component.spec.init_containers],
-            "containers": with_additional_containers(containers, component.spec.additional_containers),
+            "initContainers": [*sysctl, *init_containers, *component.spec.init_containers, *sidecars],
+            "containers": with_additional_containers(plain, [each for each in additional if each["name"] not in names]),
             "volumes": [*volumes, *component.spec.additional_volumes],
             "serviceAccountName": component.service_account,
         }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from apis import config, toml
 from apis.accessor import component
 from apis.component_specs import TiDBTLSClient, TiProxySpec
-from apis.identity import SKIP_TLS_WHEN_CONNECT_TIDB, tls_enabled
+from apis.identity import SKIP_TLS_WHEN_CONNECT_TIDB, scheme, tls_enabled
 from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 from dataplane.addresses import PD_CLIENT_PORT
@@ -215,6 +215,8 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
             pod.env("HEADLESS_SERVICE_NAME", peer_service(tc, "tiproxy")),
         ],
     )
+    if handler := _readiness(tc, spec):
+        container["readinessProbe"] = pod.readiness_probe(handler, spec.readiness_probe)
     template = pod.pod_template(
         own,
         containers=[container],
@@ -227,6 +229,30 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         metrics_path=_METRICS,
     )
     return stateful_sets.stateful_set(own, template=template, claims=volumes.storage_volume_claims("tiproxy", spec))
+
+
+def _readiness(tc: TidbCluster, spec: TiProxySpec) -> Json:
+    """The handler of the probe that the spec asks for; empty for none, as in v1.7 without a type (TPX-1)."""
+    kind = spec.readiness_probe.type if spec.readiness_probe else None
+    if kind == "tcp":
+        return pod.tcp_handler(SQL_PORT)
+    if kind != "command":
+        return {}
+    words = ["curl", f"{scheme(tc)}://127.0.0.1:{API_PORT}/api/debug/health", "--fail", "--location"]
+    if tls_enabled(tc):
+        ca, certificate, key = volumes.certificate_files(_CLUSTER)
+        words += ["--cacert", ca, "--cert", certificate, "--key", key]
+    return pod.command_handler(*words)
+
+
+def made_by_v16(tc: TidbCluster, made: Json) -> Json:
+    """The same without the readiness probe, which v1.6 ignores."""
+    there = made["spec"]["template"]["spec"]["containers"]
+    own = {"readinessProbe"} if _readiness(tc, _spec(tc)) else set()
+    containers = [
+        {key: value for key, value in each.items() if each["name"] != "tiproxy" or key not in own} for each in there
+    ]
+    return pod.with_other_fields(made, {"containers": containers})
 
 
 def _files(config_map: str) -> Json:

@@ -267,7 +267,8 @@ class Kubelet:
                 run.init_until = now + self._timings.init_container
             if run.init_until is not None and now < run.init_until:
                 return False
-            if not self._has_run(pod, run, container, mounts):
+            # a native sidecar has begun, and the next one need not wait for its end
+            if container.get("restartPolicy") != "Always" and not self._has_run(pod, run, container, mounts):
                 return False
             run.initialized[container["name"]] = stamp(self._cluster.clock.wall())
             run.init_until, run.init_back_off = None, 0.0

@@ -116,6 +116,7 @@ def _terminated(end: End) -> Json:
 def _init_container(container: Json, run: PodRun, pod: str, *, is_next: bool) -> Json:
     name = container["name"]
     finished, ends = run.initialized.get(name), run.init_ends.get(name, [])
+    is_native = container.get("restartPolicy") == "Always"
     waits = is_next and bool(ends) and run.init is None
     # an end after which it restarts immediately is its current state
     last = ends[:-1] if waits and not run.init_back_off else ends
@@ -127,7 +128,7 @@ def _init_container(container: Json, run: PodRun, pod: str, *, is_next: bool) ->
         "restartCount": len(ends) - waits,
         "state": _init_state(name, run, pod, is_next=is_next),
         "lastState": _failed(last[-1]) if last else {},
-    }
+    } | ({"state": {"running": {"startedAt": finished}}, "started": True} if is_native and finished else {})
 
 
 def _init_state(name: str, run: PodRun, pod: str, *, is_next: bool) -> Json:

@@ -24,7 +24,14 @@ _SHARDS: dict[str, Schema] = {
     "physicalFileCacheCapacity": _TEXT,
     "name": _TEXT,
 }
+_LABELS: Schema = {"type": "object", "additionalProperties": _TEXT}
+_TAILERS = ("tidb.slowLogTailer", "tikv.logTailer", "tiflash.logTailer")
 AHEAD: dict[str, dict[str, Schema]] = {
+    "TidbCluster": {
+        **{f"spec.{name}.serverLabels": _LABELS for name in ("tidb", "tiproxy")},
+        **{f"spec.{name}.useSidecar": {"type": "boolean"} for name in _TAILERS},
+        **{f"spec.{name}.sleepTimeSeconds": {"type": "integer", "format": "int64"} for name in _TAILERS},
+    },
     "CompactBackup": {
         **{f"spec.{name}": each for name, each in _SHARDS.items()},
         **{f"status.{name}": _TEXT for name in ("completedIndexes", "failedIndexes")},

@@ -9,7 +9,7 @@ from apis.decoding import decode
 from apis.monitors import OPERATOR_NAMESPACE
 from apis.shared import Json
 from member.fields.ignored import ignored_by
-from member.monitor.configuration import configuration, prometheus_yml
+from member.monitor.configuration import configuration, prometheus_yml, scrape_configs
 from member.monitor.naming import Inputs, Target
 from member.monitor.objects import everything
 from tests.apis.test_monitor_validation import CONTAINERS, monitor, prometheus, write
@@ -195,3 +195,16 @@ def test_no_message_shows_a_password() -> None:
     spec = {"grafana": {"password": "hidden", "passwordSecret": {"name": "a", "key": "b"}}}
     (problem,) = ignored_by("TidbMonitor", spec)
     assert "hidden" not in str(problem)
+
+
+@pytest.mark.rule("MON-2")
+@pytest.mark.parametrize(
+    ("version", "is_strict"),
+    [("v3.0.0", True), ("3.1.0", True), ("v3.0.0-rc.1", True), ("v2.49.1", False), ("", False), ("latest", False)],
+)
+def test_prometheus_3_scrapes_tiflash(version: str, *, is_strict: bool) -> None:
+    targets = Inputs(clusters=[Target("ns", "basic", "basic")])
+    found = {each["job_name"]: each.get("fallback_scrape_protocol") for each in scrape_configs(targets, 1, "", version)}
+    expected = {"ns-basic-tiflash", "ns-basic-tiflash-proxy"} if is_strict else set()
+    assert expected == {name for name, protocol in found.items() if protocol == "PrometheusText0.0.4"}
+    assert {None, "PrometheusText0.0.4"} >= set(found.values())

@@ -191,3 +191,10 @@ def test_lifecycle_and_customized_startup_probe() -> None:
     )
     assert ["/bin/sh", "-c"] == copy["command"]
     assert "\ncp /probe /var/lib/customized-startup-probe/probe " in copy["args"][0]
+
+
+@pytest.mark.rule("TAIL-1")
+def test_the_slow_log_may_have_a_native_sidecar() -> None:
+    made = pod_of(_tidb(slowLogTailer={"useSidecar": True}))
+    assert ["tidb"] == names(made["containers"])
+    assert [("slowlog", "Always")] == [(each["name"], each["restartPolicy"]) for each in made["initContainers"]]

@@ -199,3 +199,12 @@ def test_an_empty_security_context_switches_privileges_off() -> None:
     ]
     own = made(with_tiflash(tiflash={"privileged": True, "securityContext": {}}))
     assert "securityContext" not in container_of(own, "tiflash")
+
+
+@pytest.mark.rule("TAIL-1")
+def test_tailers_may_be_native_sidecars_after_the_container_that_fills_in_the_configuration() -> None:
+    made = pod_of(tiflash.stateful_set(with_tiflash(tiflash={"logTailer": {"useSidecar": True}}), "cm"))
+    assert (["init", "serverlog", "errorlog", "clusterlog"], ["tiflash"]) == (
+        names(made["initContainers"]),
+        names(made["containers"]),
+    )

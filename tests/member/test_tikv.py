@@ -129,3 +129,30 @@ def test_tls_paths_and_digits_without_quotes() -> None:
             "key-path": "/var/lib/tikv-tls/tls.key",
         },
     } == made
+
+
+@pytest.mark.rule("TAIL-1", "TAIL-2")
+@pytest.mark.parametrize(("seconds", "rest"), [(None, ""), (0, ""), (7, "sleep 7; ")])
+def test_native_sidecars_are_the_last_init_containers_and_handle_sigterm(seconds: int | None, rest: str) -> None:
+    tailer = {"useSidecar": True, "sleepTimeSeconds": seconds, "limits": {"cpu": "1"}}
+    own = {"name": "mine", "image": "i"}
+    made = pod_of(_tikv(separateRocksDBLog=True, separateRaftLog=True, logTailer=tailer, initContainers=[own]))
+    assert (["mine", "rocksdblog", "raftlog"], ["tikv"]) == (names(made["initContainers"]), names(made["containers"]))
+    log = "/var/lib/tikv/rocksdb.info"
+    assert {
+        "name": "rocksdblog",
+        "image": "busybox:1.26.2",
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", f"trap '{rest}exit 0' TERM; touch {log}; tail -n0 -F {log} & wait $!"],
+        "volumeMounts": [{"name": "tikv", "mountPath": "/var/lib/tikv"}],
+        "resources": {"limits": {"cpu": "1"}},
+        "restartPolicy": "Always",
+    } == made["initContainers"][1]
+
+
+@pytest.mark.rule("TAIL-6")
+def test_an_additional_container_changes_the_native_sidecar_of_its_name() -> None:
+    more = [{"name": "raftlog", "image": "own:1"}, {"name": "other", "image": "i"}]
+    made = pod_of(_tikv(separateRaftLog=True, logTailer={"useSidecar": True}, additionalContainers=more))
+    assert ["own:1"] == [each["image"] for each in made["initContainers"]]
+    assert ["tikv", "other"] == names(made["containers"])

@@ -187,3 +187,48 @@ def test_clients_are_sent_to_ready_pods_only() -> None:
 def test_its_annotation_for_restarts_has_a_prefix_of_its_own() -> None:
     found = ["tiproxy.pingcap.com/tiproxy-min-ready-seconds", "tidb.pingcap.com/tidb-min-ready-seconds"]
     assert found == [min_ready_seconds(each) for each in ("tiproxy", "tidb")]
+
+
+_HEALTH = ["127.0.0.1:3080/api/debug/health", "--fail", "--location"]
+_FILES = "/var/lib/cluster-client-tls"
+
+
+@pytest.mark.rule("TPX-1")
+@pytest.mark.parametrize(
+    ("probe", "tls", "expected"),
+    [
+        (None, False, None),
+        ({"periodSeconds": 3}, False, None),
+        ({"type": "tcp"}, False, {"tcpSocket": {"port": 6000}, "initialDelaySeconds": 10}),
+        (
+            {"type": "command", "initialDelaySeconds": 1, "periodSeconds": 3},
+            False,
+            {
+                "exec": {"command": ["curl", f"http://{_HEALTH[0]}", *_HEALTH[1:]]},
+                "initialDelaySeconds": 1,
+                "periodSeconds": 3,
+            },
+        ),
+        (
+            {"type": "command"},
+            True,
+            {
+                "exec": {
+                    "command": [
+                        *("curl", f"https://{_HEALTH[0]}", *_HEALTH[1:], "--cacert", f"{_FILES}/ca.crt"),
+                        *("--cert", f"{_FILES}/tls.crt", "--key", f"{_FILES}/tls.key"),
+                    ]
+                },
+                "initialDelaySeconds": 10,
+            },
+        ),
+    ],
+)
+def test_a_readiness_probe_on_request(probe: Json | None, expected: Json | None, *, tls: bool) -> None:
+    tc = proxied(tls=tls, readinessProbe=probe)
+    made = tiproxy.stateful_set(tc, "cm")
+    container = container_of(made, "tiproxy")
+    assert expected == container.get("readinessProbe")
+    if tls:
+        assert _FILES in [each["mountPath"] for each in container["volumeMounts"]]
+    assert "readinessProbe" not in container_of(tiproxy.made_by_v16(tc, made), "tiproxy")

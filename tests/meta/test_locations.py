@@ -1,9 +1,11 @@
 """Locations of stores and servers (lifecycle.md 7.9)."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from apis import toml
 from kube.objects import Json
 from kube.resources import PODS
 from meta.locations import location, with_zone
@@ -144,3 +146,58 @@ def test_stores_of_tiflash_get_the_location_labels_of_pd_alone(world: OperatorWo
     labels = _stores(world)["basic-tiflash-0"]
     assert ({"engine", "zone", "host"}, "tiflash") == (set(labels), labels["engine"])
     assert "disk" in _stores(world)["basic-tikv-0"]
+
+
+_LABELS = {"team": "a", "zone": "mine"}
+
+
+@pytest.mark.slow
+@pytest.mark.rule("SL-1", "SL-2")
+def test_servers_get_the_labels_of_the_spec_without_a_restart(world: OperatorWorld) -> None:
+    cluster = _cluster()
+    cluster["spec"]["tiproxy"] = {"replicas": 1, "version": "v1.3.0"}
+    world.apply(cluster)
+    world.run_until_ready()
+    world.run(60)
+    pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
+    world.forget()
+    world.change(tidb={"serverLabels": _LABELS}, tiproxy={"serverLabels": _LABELS})
+    world.run(60)
+    servers = sorted(name for name in pods if "-tidb-" in name or "-tiproxy-" in name)
+    assert servers == sorted(each.partition(".")[0] for each in _told(world))
+    number = {pod: node.removeprefix("node-") for pod, node in _nodes(world).items()}
+    sent = _sent(world)
+    assert {pod: {"team": "a", "zone": f"zone-{number[pod]}", "host": f"node-{number[pod]}"} for pod in servers} == sent
+    assert pods == {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
+    world.forget()
+    world.run(120)
+    assert [] == _told(world)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("SL-2")
+def test_servers_get_the_labels_of_the_spec_without_a_zone_in_pd(world: OperatorWorld) -> None:
+    """v1.7 sends nothing then."""
+    cluster = sample("basic")
+    cluster["spec"]["tidb"]["serverLabels"] = _LABELS
+    world.apply(cluster)
+    world.run_until_ready()
+    world.run(60)
+    assert {_LABELS["team"]} == {labels["team"] for labels in _sent(world).values()}
+    assert {_LABELS["zone"]} == {labels["zone"] for labels in _sent(world).values()}
+
+
+def _sent(world: OperatorWorld) -> dict[str, dict[str, str]]:
+    """The labels that servers were sent since `forget`, by pod."""
+    writes = [each for each in world.operator.dataplane.requests if not each.is_read and b"team" in (each.body or b"")]
+    bodies = {each.url.partition("//")[2].partition(".")[0]: each.body or b"" for each in writes}
+    return {pod: _labels_in(body) for pod, body in bodies.items()}
+
+
+def _labels_in(body: bytes) -> dict[str, str]:
+    """The labels in the request of TiDB (JSON) or TiProxy (a configuration)."""
+    try:
+        found: dict[str, str] = json.loads(body)
+    except ValueError:
+        found = toml.loads(body.decode())["labels"]
+    return found

@@ -33,23 +33,25 @@ FLASH: Json = {
     "replicas": 1,
     "storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}],
 }
+PROXY: Json = {"baseImage": "pingcap/tiproxy", "version": "v1.3.0", "replicas": 1, "readinessProbe": {"type": "tcp"}}
 TEAM: Json = {"labels": {"team": "a"}}
 
 
 @pytest.mark.parametrize(
-    ("spec", "component", "change"),
+    ("spec", "component", "change", "ignored"),
     [
-        ({"pump": PUMP, "tidb": {"version": "v7.5.0"}}, "pump", {"pump": TEAM}),
-        ({"pdms": [TSO], "pd": {"mode": "ms"}, "serviceAccount": "default"}, "tso", {"pdms": [TSO | TEAM]}),
+        ({"pump": PUMP, "tidb": {"version": "v7.5.0"}}, "pump", {"pump": TEAM}, "/extra"),
+        ({"pdms": [TSO], "pd": {"mode": "ms"}, "serviceAccount": "default"}, "tso", {"pdms": [TSO | TEAM]}, "/extra"),
+        ({"tiproxy": PROXY}, "tiproxy", {"tiproxy": TEAM}, "readinessProbe"),
     ],
-    ids=["Pump", "microservices"],
+    ids=["Pump", "microservices", "TiProxy"],
 )
 @pytest.mark.rule("3.5")
 def test_fields_that_v16_ignored_take_effect_with_the_next_change(
-    clock: FakeClock, spec: Json, component: str, change: Json
+    clock: FakeClock, spec: Json, component: str, change: Json, ignored: str
 ) -> None:
     halfway = Halfway(clock, spec, pd=1, tikv=1, tidb=1)
-    assert "/extra" not in str(halfway.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"])
+    assert ignored not in str(halfway.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"])
     assert set() == halfway.take_over()
     pods = halfway.left.pods()
     halfway.world.restart()
@@ -58,7 +60,7 @@ def test_fields_that_v16_ignored_take_effect_with_the_next_change(
     halfway.world.change(**change)
     halfway.world.run(5.0)
     halfway.world.run_until_ready(within=300.0)
-    assert "/extra" in str(halfway.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"])
+    assert ignored in str(halfway.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"])
     halfway.world.stop()
 
 

@@ -1,18 +1,16 @@
 """A sharded CompactBackup: one pod for each shard, and one end for all of them (CMP-2 … CMP-15)."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from kube.objects import Json
 from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS, PODS
-from ports.transport import ByteStream, Request, Response, Transport
 from tests.apis.backups import by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 from tests.controllers.compact_backup.test_compactions import SPAN, add_log, state
+from tests.older_kubernetes import Older
 
 SHARDED: dict[str, Any] = {"mode": "sharded", "shardCount": 3, **SPAN}
 
@@ -25,24 +23,6 @@ def world() -> Iterator[BackupsWorld]:
         yield world
     finally:
         world.stop()
-
-
-@dataclass
-class Older:
-    """A Kubernetes that reports another version."""
-
-    inner: Transport
-    minor: str
-
-    def request(self, request: Request) -> Response:
-        """Answer as the other Kubernetes does."""
-        if request.url.partition("?")[0].endswith("/version"):
-            return Response(200, {}, json.dumps({"major": "1", "minor": self.minor}).encode())
-        return self.inner.request(request)
-
-    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Answer as the inner one."""
-        return self.inner.stream(request, idle_timeout)
 
 
 def report(world: BackupsWorld, **status: str) -> None:
