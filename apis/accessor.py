@@ -35,11 +35,10 @@ class AbsentComponent(LookupError):
 class Component:
     """A component of one cluster.
 
-    `type` holds the facts that are the same in every cluster; `field` is the path of its spec.
+    `type` holds the facts that are the same in every cluster.
     """
 
     type: ComponentType
-    field: str
     tc: Cluster
     spec: ComponentSpec
 
@@ -47,6 +46,11 @@ class Component:
     def name(self) -> str:
         """The member type."""
         return self.type.name
+
+    @property
+    def field(self) -> str:
+        """The path of its spec."""
+        return self.type.slot.field(self.tc.spec)
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -328,16 +332,14 @@ def component(tc: Cluster, name: str) -> Component:
 def find(tc: Cluster, name: str) -> Component | None:
     """The component of a member type, None when the spec does not have it."""
     row = component_type(name)
-    section = row.slot.section(tc.spec)
-    return None if section is None else Component(row, section[0], tc, section[1])
+    spec = row.slot.spec(tc.spec)
+    return None if spec is None else Component(row, tc, spec)
 
 
 def components(tc: Cluster) -> list[Component]:
     """The components the spec has, Discovery always, in the order of the table."""
     return [
-        Component(row, section[0], tc, section[1])
-        for row in component_types(tc.kind)
-        if (section := row.slot.section(tc.spec)) is not None
+        Component(row, tc, spec) for row in component_types(tc.kind) if (spec := row.slot.spec(tc.spec)) is not None
     ]
 
 

@@ -27,9 +27,6 @@ from apis.tidbcluster import TidbClusterSpec
 
 S = TypeVar("S", bound=ClusterSpec)
 
-Section = tuple[str, ComponentSpec]
-"""The path of a component's spec, and the spec."""
-
 TIDB_CLUSTER = "TidbCluster"
 DM_CLUSTER = "DMCluster"
 
@@ -38,11 +35,12 @@ DM_CLUSTER = "DMCluster"
 class Slot:
     """The place of a component's spec in the spec of a cluster.
 
-    `section` finds it, None when it is absent; `replaced` puts one in its place, and adds it when it is absent; `tree`
-    is a cluster's spec with only this component, as JSON.
+    `spec` finds it, None when it is absent; `field` is its path; `replaced` puts one in its place, and adds it when it
+    is absent; `tree` is a cluster's spec with only this component, as JSON.
     """
 
-    section: Callable[[Any], Section | None]
+    spec: Callable[[Any], ComponentSpec | None]
+    field: Callable[[Any], str]
     replaced: Callable[[Any, ComponentSpec], Any]
     tree: Callable[[Json], Json]
 
@@ -180,33 +178,40 @@ class ComponentType:
 
 def own_section(name: str) -> Slot:
     """A component with its own field in the spec."""
-
-    def section(spec: ClusterSpec) -> Section | None:
-        own: ComponentSpec | None = getattr(spec, name)
-        return None if own is None else (f"spec.{name}", own)
-
-    return Slot(section, lambda spec, new: structs.replace(spec, **{name: new}), lambda content: {name: content})
+    return Slot(
+        attrgetter(name),
+        lambda _: f"spec.{name}",
+        lambda spec, new: structs.replace(spec, **{name: new}),
+        lambda content: {name: content},
+    )
 
 
 def _microservice(name: str) -> Slot:
     """A component that is an entry of `spec.pdms`."""
 
-    def section(spec: TidbClusterSpec) -> Section | None:
-        found = ((f"spec.pdms[{index}]", entry) for index, entry in enumerate(spec.pdms) if entry.name == name)
-        return next(found, None)
+    def found(spec: TidbClusterSpec) -> ComponentSpec | None:
+        for entry in spec.pdms:
+            if entry.name == name:
+                return entry
+        return None
+
+    def field_of(spec: TidbClusterSpec) -> str:
+        names: list[str] = [entry.name for entry in spec.pdms]
+        return f"spec.pdms[{names.index(name)}]"
 
     def replaced(spec: TidbClusterSpec, new: ComponentSpec) -> TidbClusterSpec:
-        if section(spec) is None:
+        if found(spec) is None:
             return structs.replace(spec, pdms=[*spec.pdms, new])
         return structs.replace(spec, pdms=[new if entry.name == name else entry for entry in spec.pdms])
 
-    return Slot(section, replaced, lambda content: {"pdms": [{"name": name} | content]})
+    return Slot(found, field_of, replaced, lambda content: {"pdms": [{"name": name} | content]})
 
 
 def _discovery() -> Slot:
     """Every cluster has one, whatever its spec contains."""
     return Slot(
-        lambda spec: ("spec.discovery", spec.discovery or DiscoverySpec()),
+        lambda spec: spec.discovery or DiscoverySpec(),
+        lambda _: "spec.discovery",
         lambda spec, new: structs.replace(spec, discovery=new),
         lambda content: {"discovery": content},
     )

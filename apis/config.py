@@ -29,9 +29,11 @@ def tables(config: Config | None, schema: ConfigSchema, field: str) -> Table:
             raise InvalidField(field, _excerpt(config, error), f"is not valid TOML: {error}") from None
     result = _copy(config)
     for path, name in schema.renamed.items():
-        _rename(result, path, name)
+        if path.partition(".")[0] in result:
+            _rename(result, path, name)
     for path in schema.floats:
-        _to_float(result, path)
+        if path.partition(".")[0] in result:
+            _to_float(result, path)
     return result
 
 

@@ -6,7 +6,7 @@ configurations say, the components know better.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import inspect
 
 from apis.model import Json, Model
-from apis.model_types import below, is_free, is_none, items, plain, shape_of, shaped, step, type_of
+from apis.model_types import below, is_free, is_none, plain, shape_of, shaped, step, type_of
 from apis.problem import InvalidField, Problem
 from ports.structs import convert
 
@@ -51,7 +51,7 @@ def decode_json(raw: bytes, model: type[_M]) -> _M:
 def _decoded(present: Json, model: type[_M]) -> _M:
     try:
         decoded = convert(present, model)
-        _check_embedded(present, _embedded_in(model), "")
+        _check_embedded(present, _embedded_in(model), ())
         return decoded
     except msgspec.ValidationError as error:
         misfits = list(islice(_misfits(present, type_of(model), ""), _MOST_MISFITS))
@@ -110,21 +110,30 @@ def _embedded(kind: inspect.Type) -> _Embedded | None:
     return None
 
 
-def _check_embedded(value: Any, where: _Embedded, path: str) -> None:
+def _check_embedded(value: Any, where: _Embedded, path: tuple[str | int, ...]) -> None:
     """Hold the trees in a value that fits so far against their models.
 
     Raises msgspec.ValidationError, and InvalidField for a tree that is nested too deeply.
     """
     if where.is_tree and _is_deeper(value, _DEEPEST):
-        raise InvalidField(path, None, f"must not be nested deeper than {_DEEPEST} levels")
+        raise InvalidField(_path(path), None, f"must not be nested deeper than {_DEEPEST} levels")
     if where.shape is not None:
         convert(value, where.shape)
     for key, inner in where.keys.items():
         if key in value:
-            _check_embedded(value[key], inner, step(path, key))
+            _check_embedded(value[key], inner, (*path, key))
     if where.items is not None:
-        for item, item_path in items(value, path):
-            _check_embedded(item, where.items, item_path)
+        parts: Iterable[tuple[str | int, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+        for part, item in parts:
+            _check_embedded(item, where.items, (*path, part))
+
+
+def _path(parts: Iterable[str | int]) -> str:
+    """The path of a value in a tree, below these keys and indices."""
+    path = ""
+    for part in parts:
+        path = step(path, part) if isinstance(part, str) else f"{path}[{part}]"
+    return path
 
 
 def _is_deeper(value: object, levels: int) -> bool:

@@ -53,10 +53,10 @@ def _of_tidb_cluster(spec: TidbClusterSpec, namespace: str) -> TidbClusterSpec:
 
 
 def _with_component_defaults(spec: ClusterSpec, row: ComponentType) -> ClusterSpec:
-    found = row.slot.section(spec)
-    if found is None or not isinstance(found[1], WorkloadSpec):
+    own = row.slot.spec(spec)
+    if not isinstance(own, WorkloadSpec):
         return spec
-    return row.replaced(spec, _with_image(found[1].with_defaults(), row.default_image, spec))
+    return row.replaced(spec, _with_image(own.with_defaults(), row.default_image, spec))
 
 
 def _with_image(component: _Spec, base_image: str, cluster: ClusterSpec) -> _Spec:

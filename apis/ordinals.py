@@ -94,6 +94,8 @@ class OrdinalSet:
     @property
     def ordinals(self) -> list[int]:
         """The ordinals of the pods, ascending."""
+        if not self.slots:
+            return list(range(self.replicas))
         return [ordinal for ordinal in range(self.bound) if ordinal not in self.slots]
 
     def steps(self, wanted: "OrdinalSet") -> list["Step"]:

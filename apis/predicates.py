@@ -60,19 +60,17 @@ def is_suspended(tc: Cluster, component: str) -> bool:
 
 def all_members_ready(tc: Cluster, component: str) -> bool:
     """True if a component that the spec has runs as many pods and members as wanted, each of them well."""
-    status = status_of(tc, component)
     if find(tc, component) is None:
         return False
+    status, wanted = status_of(tc, component), desired_replicas(tc, component)
     if status is None:
         # it has no objects, and the spec wants none
-        return desired_replicas(tc, component) == 0
-    if not status.is_current:
+        return wanted == 0
+    # PD still reports a store as Up for a while after its pod was deleted
+    if not status.is_current or (status.stateful_set or {}).get("replicas", wanted) < wanted:
         return False
-    wanted = desired_replicas(tc, component)
-    if counted_pods(tc, component) < wanted:
-        # PD still reports a store as Up for a while after its pod was deleted
-        return False
-    return wanted == len(status.health) and all(status.health)
+    health = status.health
+    return wanted == len(health) and all(health)
 
 
 def counted_pods(tc: Cluster, component: str) -> int:

@@ -7,7 +7,7 @@ up, the event enqueues the object at once.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from member.outcome import Done, Outcome, poll_interval
+from member.outcome import Outcome, poll_interval
 from ports.clock import Clock
 
 _REASONS = frozenset({"Conflict", "CacheOutdated", "PodChanged"})
@@ -21,11 +21,8 @@ class CacheWaits:
 
     def paced(self, outcomes: Mapping[str, Outcome], clock: Clock) -> Mapping[str, Outcome]:
         """The outcomes, where `retry_after` of each wait for a cache grows with the duration of the wait."""
-        now, waiting = clock.now(), {stage: each for stage, each in outcomes.items() if _waits_for_cache(each)}
+        now, late = clock.now(), [(stage, each) for stage, each in outcomes.items() if each.reason in _REASONS]
+        waiting = {stage: each for stage, each in late if each.retry_after is not None}
         self._since = {stage: self._since.get(stage, now) for stage in waiting}
         again = {stage: poll_interval(now - since) for stage, since in self._since.items()}
         return {**outcomes, **{stage: replace(each, retry_after=again[stage]) for stage, each in waiting.items()}}
-
-
-def _waits_for_cache(outcome: Outcome) -> bool:
-    return not isinstance(outcome, Done) and outcome.reason in _REASONS and outcome.retry_after is not None

@@ -19,7 +19,6 @@ from datetime import datetime
 from apis.accessor import Component, component, workloads
 from apis.cluster import OBSERVED, Cluster
 from apis.components import component_type
-from apis.ordinals import desired_replicas
 from apis.predicates import all_members_ready, status_of
 from apis.shared import ComponentStatus
 from controllers.conditions import PROGRESSING, READY, ConditionValue, with_condition
@@ -48,12 +47,13 @@ def ready(tc: Cluster, verdict: Verdict | None = None, what_runs: str = "TiDB cl
     """
     if verdict:
         return False, verdict.reason, verdict.message
-    statuses = {each.name: status for each in workloads(tc) if (status := status_of(tc, each.name))}
+    components = workloads(tc)
+    statuses = {each.name: status for each in components if (status := each.type.status(tc.status))}
     outdated = ", ".join(f"{told} of {name}" for name, status in statuses.items() if (told := _outdated(status)))
     if outdated or any(_is_rolling(tc, name, status) for name, status in statuses.items()):
         what = "Statefulset(s) are in progress"
         return False, "StatefulSetNotUpToDate", f"{what}: {outdated} are outdated" if outdated else what
-    judged = sorted((each.type.unready.rank, each.name) for each in workloads(tc) if each.type.unready)
+    judged = sorted([(each.type.unready.rank, each.name) for each in components if each.type.unready])
     unready = next((name for _, name in judged if not _serves(tc, name)), None)
     return component_ready(tc, unready) if unready else (True, READY, f"{what_runs} is fully up and running")
 
@@ -63,7 +63,7 @@ def headline(ctx: ClusterContext) -> Verdict | None:
     for outcome in (*ctx.outcomes.values(), *ctx.observations.values()):
         if outcome.reason in (NO_SUCH_CLUSTER, NO_PD):
             return Verdict("pd", outcome.reason, f"{outcome.message}.")
-    found = [each for each in workloads(ctx.tc) if each.name in ctx.unavailable]
+    found = [each for each in workloads(ctx.tc) if each.name in ctx.unavailable] if ctx.unavailable else []
     first = min(found, key=_rank_as_cause, default=None)
     return ctx.unavailable[first.name] if first else None
 
@@ -89,10 +89,11 @@ def component_ready(tc: Cluster, name: str) -> ConditionValue:
 
 def _serves(tc: Cluster, name: str) -> bool:
     """True if all members of a component are healthy and all desired pods are Ready."""
-    status = status_of(tc, name)
-    if status is not None and status.stateful_set and status.ready_replicas < desired_replicas(tc, name):
+    if not all_members_ready(tc, name):
         return False
-    return all_members_ready(tc, name)
+    status = status_of(tc, name)
+    # as many members as wanted are healthy
+    return status is None or not status.stateful_set or status.ready_replicas >= len(status.health)
 
 
 def _is_rolling(tc: Cluster, name: str, status: ComponentStatus) -> bool:
@@ -126,8 +127,8 @@ def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
 
     Records events when outages begin or end, and when a rolling restart begins to stand still.
     """
-    for name in (each.name for each in workloads(ctx.tc)):
-        part = status_of(ctx.tc, name)
+    for own in workloads(ctx.tc):
+        name, part = own.name, own.type.status(ctx.tc.status)
         if part is None:
             continue
         if observed := _observed(ctx, name, part):

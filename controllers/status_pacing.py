@@ -11,7 +11,8 @@ over by then needs no write. Failover records, and new steps of an upgrade or sc
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from kube.objects import Json, digest
 from ports.ageing import Ageing
@@ -117,13 +118,8 @@ def _is_operated_on(fields: StatusFields, *statuses: Json) -> bool:
 
 def tells_reconciles(stored: Json, status: Json, fields: StatusFields = ALL_ALIKE) -> bool:
     """True if a status differs from the `stored` one in more than details and conditions."""
-    one, other = (_without_details(each, fields) for each in (stored, status))
-    return _without_conditions(one) != _without_conditions(other)
-
-
-def _without_conditions(status: Json) -> Json:
-    kept = {key: _without_conditions(each) if isinstance(each, dict) else each for key, each in status.items()}
-    return {key: each for key, each in kept.items() if key != "conditions" and each != {}}
+    fields = replace(fields, details={*fields.details, "conditions"})
+    return _without_details(stored, fields) != _without_details(status, fields)
 
 
 def _shape(status: Json) -> bytes:
@@ -131,13 +127,16 @@ def _shape(status: Json) -> bytes:
     return digest(_without_sentences(status))
 
 
-def _without_sentences(value: object) -> object:
+def _without_sentences(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_sentences(each) for each in value]
     if not isinstance(value, dict):
         return value
-    kept = {key: each for key, each in value.items() if key != "message" and not key.lower().endswith(_UNSTEADY)}
-    return {key: _without_sentences(each) for key, each in kept.items()}
+    return {
+        key: _without_sentences(each) if isinstance(each, dict | list) else each
+        for key, each in value.items()
+        if key != "message" and not key.lower().endswith(_UNSTEADY)
+    }
 
 
 def _only_details(stored: Json, status: Json, fields: StatusFields) -> bool:
@@ -148,13 +147,15 @@ def _without_details(status: Json, fields: StatusFields) -> Json:
     """The part of a status that readers act on. The reason of a condition that is True is not part of it."""
     kept: Json = {}
     for key, each in status.items():
+        if key in fields.details or (key == "phase" and each == fields.resting):
+            continue
         if key == "conditions":
-            kept[key] = _without_messages(each)
-        elif isinstance(each, dict) and key not in fields.details:
-            kept[key] = _without_details(each, fields)
-        elif key not in fields.details and not (key == "phase" and each == fields.resting):
-            kept[key] = each
-    return {key: each for key, each in kept.items() if each not in ({}, None)}
+            part: object = _without_messages(each)
+        else:
+            part = _without_details(each, fields) if isinstance(each, dict) else each
+        if part not in ({}, None):
+            kept[key] = part
+    return kept
 
 
 def _without_messages(conditions: object) -> Json:

@@ -71,7 +71,12 @@ class StoreLister:
             objects = self._store.by_index(INSTANCE, instance_value(namespace, instance))
         else:
             objects = self.select(EVERYTHING, namespace)
-        return [obj for obj in objects if wanted.items() <= obj.metadata.labels.items()] if wanted else objects
+        if not wanted:
+            return objects
+        return [obj for obj in objects if wanted.items() <= (obj.metadata.labels_ or _NO_LABELS).items()]
+
+
+_NO_LABELS: Mapping[str, str] = {}
 
 
 def _in_namespace(store: Store, namespace: str) -> list[Object]:

@@ -44,7 +44,10 @@ class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The metadata that every decision reads. Labels and annotations are accessible through read-only views."""
+    """The metadata that every decision reads. Labels and annotations are accessible through read-only views.
+
+    Caches, which compare the labels of many objects, read `labels_` and change nothing.
+    """
 
     name: str = ""
     namespace: str = ""

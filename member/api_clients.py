@@ -111,17 +111,22 @@ def pd(ctx: ReconcileContext) -> PDClient:
     The rest of the reconcile uses the PD that this function or `responding_pd_member` has found. Raises BadTlsMaterial;
     NotInCluster if PD belongs to a cluster that does not consent.
     """
+    address = _pd_address(ctx)
+    return ctx.deps.dataplane.pd(address, _tls(ctx), _admit_pd(ctx))
+
+
+def _pd_address(ctx: ReconcileContext) -> Address:
     if referenced_cluster(ctx.tc) is not None and (refusal := reference_refusal(ctx)):
         raise NotInCluster(refusal)
-    admit = _admit_pd(ctx)
     if ctx.pd_url:
-        return ctx.deps.dataplane.pd(ctx.pd_url, _tls(ctx), admit)
+        return ctx.pd_url
     announced = [member.client_url for member in ctx.status.pd.peer_members.values()]
     peers = [address for url in announced if (address := reachable_pd_member(ctx, url))]
-    found = ctx.deps.dataplane.answering_pd([pd_url(ctx.tc), *peers], _tls(ctx), admit)
-    if peers:
-        ctx.pd_url = found.base_url
-    return found
+    if not peers:
+        return pd_url(ctx.tc)
+    found = ctx.deps.dataplane.answering_pd([pd_url(ctx.tc), *peers], _tls(ctx), _admit_pd(ctx))
+    ctx.pd_url = found.base_url
+    return ctx.pd_url
 
 
 def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
@@ -170,17 +175,22 @@ def pd_answers(ctx: ReconcileContext) -> PDReads:
 
     Destructive decisions use `pd` instead, which sends every read (`member.evidence`). Raises BadTlsMaterial.
     """
-    return ctx.deps.dataplane.sharing.pd(pd(ctx).base_url, _tls(ctx), _admit_pd(ctx))
+    address = _pd_address(ctx)
+    return ctx.deps.dataplane.sharing.pd(address, _tls(ctx), _admit_pd(ctx))
 
 
-def ask_ahead(ctx: ReconcileContext, reads: Iterable[Callable[[], object]]) -> None:
-    """Send reads of `pd_answers` in parallel, so that later callers find the answers, including errors."""
-    ctx.deps.dataplane.side_by_side.run([partial(_answered, read) for read in reads])
+def ask_ahead(ctx: ReconcileContext, reads: Iterable[Callable[[], object]]) -> list[object]:
+    """Send reads of `pd_answers` in parallel, so that later callers find the answers, including errors.
+
+    Returns the answers in this order, None for each error.
+    """
+    return ctx.deps.dataplane.side_by_side.run([partial(_answered, read) for read in reads])
 
 
-def _answered(read: Callable[[], object]) -> None:
+def _answered(read: Callable[[], object]) -> object:
     with contextlib.suppress(DataPlaneError):
-        read()
+        return read()
+    return None
 
 
 def pd_member(ctx: ReconcileContext, announced: str) -> PDClient:

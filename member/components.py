@@ -59,10 +59,10 @@ def workloads(of: str = TIDB_CLUSTER) -> tuple[Workload, ...]:
 
 def behaviours(of: str = TIDB_CLUSTER) -> tuple[Behaviour, ...]:
     """All components of a kind of cluster, in the order of the table."""
-    of_workloads = (
+    of_workloads = [
         Behaviour(own.name, partial(component_sync.observe, member=own), partial(component_sync.act, member=own))
         for own in workloads(of)
-    )
+    ]
     return (_DISCOVERIES[of], *of_workloads)
 
 

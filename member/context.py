@@ -211,11 +211,12 @@ class ReconcileContext(ClusterContext):
     `pd_url`: a member of PD to call instead of the Service, which may lead to an unhealthy one. `unstarted_pd_members`:
     True if PD has reported members that never started. `reference_refusal`: why the cluster may not join the one that
     it refers to, once `api_clients.reference_refusal` has run. `stores`: the stores that PD listed when components were
-    observed, without Tombstones.
+    observed, without Tombstones. `listed_stores`: all of them, if they were requested together with PD's members.
     """
 
     tc: TidbCluster
     stores: tuple[Store, ...] = ()
+    listed_stores: tuple[Store, ...] | None = None
     pd_url: Address | None = None
     unstarted_pd_members: bool = False
     reference_refusal: str | None = None

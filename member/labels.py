@@ -116,7 +116,8 @@ def cluster_labels(tc: Cluster) -> dict[str, str]:
 def base_labels(tc: Cluster, component: str) -> dict[str, str]:
     """The four labels of all objects of a component; they are also its selector (objects.md 1.2)."""
     row = component_type(component)
-    return cluster_labels(tc) | {INSTANCE: instance_name(tc) + row.instance_suffix, COMPONENT: row.component_label}
+    instance = {INSTANCE: instance_name(tc) + row.instance_suffix}
+    return {NAME: tc.LABELLED_NAME, MANAGED_BY: TIDB_OPERATOR, **instance, COMPONENT: row.component_label}
 
 
 def selector_text(carried: Mapping[str, str]) -> str:

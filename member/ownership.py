@@ -6,6 +6,7 @@ members, and about pods that may go or must stay.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from apis.shared import PDMember
@@ -17,15 +18,17 @@ from member.naming import address_book, member_name
 from member.outcome import Failed, Outcome
 from ports.foreign_text import shortened
 
+_STRANGERS = frozenset(Stranger)
+
 M = TypeVar("M", Member, Health, PDMember)
 S = TypeVar("S", bound=Store)
 
 
 def member_owner(tc: TidbCluster, member: Member | Health | PDMember) -> int | Stranger:
     """The ordinal of a member's pod: from its URLs or, if they show nothing, from its name."""
-    book, urls = address_book(tc), _urls(member)
-    owners = [book.owner_of("pd", url) for url in urls]
-    ordinals = {owner for owner in owners if not isinstance(owner, Stranger)}
+    urls = _urls(member)
+    owners = set(map(partial(address_book(tc).owner_of, "pd"), urls))
+    ordinals = owners - _STRANGERS
     if len(ordinals) == 1:
         return ordinals.pop()
     if ordinals or Stranger.UNCLEAR in owners or not (urls or member.name):
@@ -36,7 +39,15 @@ def member_owner(tc: TidbCluster, member: Member | Health | PDMember) -> int | S
 
 def own_member(tc: TidbCluster, members: Iterable[M], ordinal: int) -> M | None:
     """The member of a pod; None if it has none."""
-    return next((member for member in members if member_owner(tc, member) == ordinal), None)
+    return members_by_pod(tc, members).get(ordinal)
+
+
+def members_by_pod(tc: TidbCluster, members: Iterable[M]) -> Mapping[int | Stranger, M]:
+    """The first member of each pod, by ordinal; also the first of strangers."""
+    found: dict[int | Stranger, M] = {}
+    for member in members:
+        found.setdefault(member_owner(tc, member), member)
+    return found
 
 
 def own_stores(tc: TidbCluster, stores: Iterable[S], component: str, ordinal: int) -> list[S]:
@@ -47,16 +58,17 @@ def own_stores(tc: TidbCluster, stores: Iterable[S], component: str, ordinal: in
 
 def require_understood_members(tc: TidbCluster, members: Iterable[Member | Health]) -> None:
     """Raise AddressNotUnderstood for a member that may belong to this cluster, and for two members of one pod."""
-    seen: dict[int, str] = {}
+    seen: dict[int, Member | Health] = {}
     for member in members:
-        owner, known_as = member_owner(tc, member), _known_as(member)
+        owner = member_owner(tc, member)
         if owner is Stranger.UNCLEAR:
-            raise AddressNotUnderstood(f"PD reports {known_as}, {_LOOKS_OWN}")
+            raise AddressNotUnderstood(f"PD reports {_known_as(member)}, {_LOOKS_OWN}")
         if isinstance(owner, Stranger):
             continue
         if owner in seen:
-            raise AddressNotUnderstood(f"PD reports {seen[owner]} and {known_as}, which are the same pod")
-        seen[owner] = known_as
+            both = f"{_known_as(seen[owner])} and {_known_as(member)}"
+            raise AddressNotUnderstood(f"PD reports {both}, which are the same pod")
+        seen[owner] = member
 
 
 def _known_as(member: Member | Health) -> str:

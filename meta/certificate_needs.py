@@ -101,7 +101,7 @@ def _all(tc: Cluster) -> Iterator[Need]:
         yield Need(cluster_client_secret(tc), Role.CLIENT)
     if discovery_mtls(tc):
         yield Need(cluster_secret(tc, _DISCOVERY), components=(_DISCOVERY,))
-    present = {each.name for each in component_types(tc.kind) if each.slot.section(tc.spec)}
+    present = {each.name for each in component_types(tc.kind) if each.slot.spec(tc.spec)}
     for name in workload_names(tc.kind):
         if name in present and not workload(name).unused(tc):
             yield from _mounted(tc, name)

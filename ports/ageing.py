@@ -46,16 +46,12 @@ class Ageing(Generic[K, V]):
 
     def note(self, key: K, value: V, now: float = 0.0) -> Entry[V]:
         """Set the value of a key. Its entry becomes the newest, and stays as old as its first note."""
-        known = self.entry(key, now)
-        entry = self._entries[key] = Entry(value, known.since if known else now, now)
-        self._entries.move_to_end(key)
-        self._forget(now)
-        return entry
+        return self._put(key, value, self.entry(key, now), now)
 
     def touch(self, key: K, make: Callable[[], V], now: float = 0.0) -> Entry[V]:
         """Note a key with its value, or with the result of `make` if it has none."""
         known = self.entry(key, now)
-        return self.note(key, known.value if known else make(), now)
+        return self._put(key, known.value if known else make(), known, now)
 
     def drop(self, key: K) -> V | None:
         """Forget a key at once; the value that it had."""
@@ -72,6 +68,9 @@ class Ageing(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _forget(self, now: float = 0.0) -> None:
+    def _put(self, key: K, value: V, known: Entry[V] | None, now: float) -> Entry[V]:
+        entry = self._entries[key] = Entry(value, known.since if known else now, now)
+        self._entries.move_to_end(key)
         while len(self._entries) > self._most or now - next(iter(self._entries.values())).at >= self._lasts:
             self._entries.popitem(last=False)
+        return entry

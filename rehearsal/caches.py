@@ -100,7 +100,7 @@ class Cache:
         return [
             item
             for item in self._objects.values()
-            if namespace in ("", item.metadata.namespace) and wanted <= item.metadata.labels.items()
+            if namespace in ("", item.metadata.namespace) and wanted <= (item.metadata.labels_ or {}).items()
         ]
 
     def _reaches_the_server(self) -> bool:

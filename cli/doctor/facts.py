@@ -194,8 +194,8 @@ def field_of(facts: Facts, tree: Json, path: str) -> str:
     component, model = component_of(tree), facts.model
     if isinstance(model, InvalidField) or component not in component_names(of=facts.kind):
         return f"spec.{component}.{path}"
-    section = component_type(component).slot.section(model.spec)
-    return f"{section[0] if section else f'spec.{component}'}.{path}"
+    slot = component_type(component).slot
+    return f"{slot.field(model.spec) if slot.spec(model.spec) else f'spec.{component}'}.{path}"
 
 
 def containers_of(pod: Json) -> Iterator[Json]:

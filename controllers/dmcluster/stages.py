@@ -18,7 +18,7 @@ from meta import certificates, labelling, orphan_pods, pvc_cleaner, strange_pods
 
 def observations() -> tuple[Stage[DMContext], ...]:
     """The observations, in order."""
-    return tuple(Stage(each.name, each.observe) for each in behaviours(DM_CLUSTER))
+    return tuple([Stage(each.name, each.observe) for each in behaviours(DM_CLUSTER)])
 
 
 def stages() -> tuple[Stage[DMContext], ...]:

@@ -22,7 +22,7 @@ from meta import certificates, labelling, locations, orphan_pods, pvc_cleaner, s
 
 def observations() -> tuple[Stage[ReconcileContext], ...]:
     """The observations, in order."""
-    return tuple(Stage(each.name, each.observe) for each in behaviours())
+    return tuple([Stage(each.name, each.observe) for each in behaviours()])
 
 
 def stages() -> tuple[Stage[ReconcileContext], ...]:

@@ -167,8 +167,8 @@ class MemberFailover(ABC, Generic[C, R]):
 
     def replaced(self) -> set[str]:
         """The pods whose members were removed as lost; substitutes serve in their place."""
-        own, records = self.own(), self.status.failure_members.values()
-        return {record.pod_name for record in records if record.member_deleted and record.pod_name not in own}
+        removed = {each.pod_name for each in self.status.failure_members.values() if each.member_deleted}
+        return removed - self.own().keys() if removed else removed
 
     def ignored_pods(self) -> set[str]:
         """The pods that a roll ignores: lost ones that are recorded and replaced, and substitutes that never joined."""

@@ -4,7 +4,7 @@ A verdict waits until an outage has lasted some seconds, so that a leader electi
 holds until the outage ends. After a restart of the operator, the stored condition shows that the outage has begun.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -134,10 +134,10 @@ class Member:
     pod: str = ""
 
 
-def silent_quorum(ctx: ClusterContext, component: str, members: Sequence[Member]) -> Verdict | None:
+def silent_quorum(ctx: ClusterContext, component: str, members: Iterable[Member]) -> Verdict | None:
     """The verdict on a quorum that gives no common answer; calls each member alone."""
     observed = ctx.observations.get(component)
-    if not isinstance(observed, NotDone) or not members:
+    if not isinstance(observed, NotDone) or not (members := tuple(members)):
         return None
     outage, stored = component_type(component).outage, _stored(ctx, component)
     before = stored.conditions if stored else []

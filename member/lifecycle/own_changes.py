@@ -257,9 +257,9 @@ def _plain(ctx: ClusterContext) -> Cluster:
     plain = decode({"metadata": metadata, "spec": {}}, type(ctx.tc))
     for each in workloads(ctx.tc):
         least = {"replicas": 1, "storageClaims": [{"resources": storage}]} | storage
-        section = each.type.slot.section(decode(each.type.slot.tree(least), type(plain.spec)))
-        assert section is not None
-        plain.spec = each.type.replaced(plain.spec, section[1])
+        spec = each.type.slot.spec(decode(each.type.slot.tree(least), type(plain.spec)))
+        assert spec is not None
+        plain.spec = each.type.replaced(plain.spec, spec)
     return with_defaults(plain)
 
 

@@ -6,6 +6,7 @@ Also the claims that pods mount, and claims that another client has deleted (R27
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import attrgetter
 
 import msgspec
 
@@ -158,8 +159,8 @@ def claims_of(ctx: ClusterContext, pod: Object) -> list[Object]:
 def claims_of_cluster(ctx: ClusterContext) -> list[Object]:
     """The cached claims of the cluster's pods, sorted by name."""
     found = ctx.listers.persistent_volume_claims.list(ctx.namespace, labels.cluster_labels(ctx.tc))
-    own = (claim for claim in found if is_claim_of(ctx.name, claim.metadata.name, claim.metadata.labels))
-    return sorted(own, key=lambda claim: claim.metadata.name)
+    own = [claim for claim in found if is_claim_of(ctx.name, claim.metadata.name, claim.metadata.labels)]
+    return sorted(own, key=attrgetter("metadata.name"))
 
 
 def claimed_ids(ctx: ClusterContext) -> frozenset[str]:

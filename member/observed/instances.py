@@ -6,6 +6,7 @@ one. The operator creates nothing for the others. Clusters that refer to each ot
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -107,8 +108,8 @@ def _instances(listers: Listers, cluster: Object) -> set[str]:
 
 def _workloads(listers: Listers, cluster: Object) -> Iterator[Object]:
     meta = cluster.metadata
-    names = [(listers.stateful_sets, f"{meta.name}-{component}") for component in component_names()]
-    names.append((listers.deployments, f"{meta.name}-discovery"))
+    sets = ((listers.stateful_sets, f"{meta.name}-{component}") for component in component_names())
+    names = chain([(listers.deployments, f"{meta.name}-discovery")], sets)
     found = (lister.get(meta.namespace, name) for lister, name in names)
     return (each for each in found if each is not None and is_controlled_by(each, meta.uid))
 

@@ -236,7 +236,10 @@ class Pod(msgspec.Struct, frozen=True):
         return (*self.status.init_container_statuses, *self.status.container_statuses)
 
 
+_ADVANCED_STATEFUL_SET = ADVANCED_STATEFUL_SETS.api_version, ADVANCED_STATEFUL_SETS.kind
+
+
 def is_in_advanced(pod: Object) -> bool:
     """True if an Advanced StatefulSet controls the pod, so that delete slots of its cluster count."""
-    owner, kind = pod.metadata.controller, ADVANCED_STATEFUL_SETS
-    return owner is not None and (owner.api_version, owner.kind) == (kind.api_version, kind.kind)
+    owner = pod.metadata.controller
+    return owner is not None and (owner.api_version, owner.kind) == _ADVANCED_STATEFUL_SET

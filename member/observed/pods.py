@@ -8,10 +8,12 @@ StatefulSet of this name has left occupies the name of a pod of the cluster.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from operator import attrgetter
 
 from apis.ordinals import desired_ordinals
 from kube.objects import Json, Object
-from kube.resources import CONTROLLER_REVISIONS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+from kube.resources import CONTROLLER_REVISIONS, PODS, REPLICA_SETS, STATEFUL_SETS
 from kube.semantic import covers
 from member import labels
 from member.context import ClusterContext
@@ -21,19 +23,26 @@ from member.observed.pod import Pod, is_in_advanced
 
 _DISCOVERY = "discovery"
 
+_REPLICA_SET, _STATEFUL_SET = ((each.api_version, each.kind) for each in (REPLICA_SETS, STATEFUL_SETS))
+"""Version and kind of owners of pods."""
+
+_NAME = attrgetter("metadata.name")
+
 
 def is_pod_of(cluster: str, pod: Object) -> bool:
     """True if a pod with a cluster's labels is its own: its StatefulSet or Discovery controls it, or nothing does."""
     component, owner = pod.metadata.labels.get(labels.COMPONENT, ""), pod.metadata.controller
     workload = f"{cluster}-{component}"
     if component == _DISCOVERY:
-        of_deployment = owner is not None and _is(REPLICA_SETS, owner.api_version, owner.kind)
+        of_deployment = owner is not None and (owner.api_version, owner.kind) == _REPLICA_SET
         return of_deployment and pod.metadata.name.startswith(f"{workload}-")
     stem, _, ordinal = pod.metadata.name.rpartition("-")
     if stem != workload or not ordinal.isdecimal():
         return False
-    is_in_a_set = owner is not None and (_is(STATEFUL_SETS, owner.api_version, owner.kind) or is_in_advanced(pod))
-    return owner is None or (is_in_a_set and owner.name == workload)
+    if owner is None:
+        return True
+    is_in_a_set = (owner.api_version, owner.kind) == _STATEFUL_SET or is_in_advanced(pod)
+    return is_in_a_set and owner.name == workload
 
 
 def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
@@ -58,16 +67,14 @@ def is_of_advanced(cluster: str, pod: Object) -> bool:
 
 def is_controlled_by(obj: Object, uid: str) -> bool:
     """True if the owner with this UID controls the object."""
-    return obj.metadata.controller is not None and obj.metadata.controller.uid == uid
+    controller = obj.metadata.controller
+    return controller is not None and controller.uid == uid
 
 
 def controls(uid: str, obj: Object) -> bool:
     """True if the owner with this UID controls the object, or can adopt it because it has no controller."""
-    return obj.metadata.controller is None or is_controlled_by(obj, uid)
-
-
-def _is(resource: Resource, api_version: str, kind: str) -> bool:
-    return (resource.api_version, resource.kind) == (api_version, kind)
+    controller = obj.metadata.controller
+    return controller is None or controller.uid == uid
 
 
 def pods_of(ctx: ClusterContext, kind: str) -> Sequence[Object]:
@@ -91,7 +98,7 @@ def read_pods(ctx: ClusterContext, kind: str) -> list[Object]:
 
 
 def _own(ctx: ClusterContext, pods: Sequence[Object]) -> list[Object]:
-    return sorted((pod for pod in pods if is_own_pod(ctx, pod)), key=lambda pod: pod.metadata.name)
+    return sorted(filter(partial(is_own_pod, ctx), pods), key=_NAME)
 
 
 def wanted_pods(ctx: ClusterContext, component: str) -> list[str]:

@@ -88,7 +88,7 @@ def running_without_spec(tc: Cluster, stateful_sets: Lister, components: Collect
     found = {}
     for name in components:
         live = stateful_sets.get(tc.metadata.namespace, member_name(tc, name))
-        if live is None or component_type(name).slot.section(tc.spec) is not None:
+        if live is None or component_type(name).slot.spec(tc.spec) is not None:
             continue
         body = live.decode()
         if is_controlled_by(live, tc.metadata.uid) and body["spec"].get("replicas", 1):
@@ -109,10 +109,9 @@ def with_removed(tc: C, running: dict[str, Json]) -> C:
 
 def _with_spec(tc: C, name: str, body: Json, replicas: int) -> C:
     row = component_type(name)
-    section = row.slot.section(decode(row.slot.tree(_content(row, body) | {"replicas": replicas}), type(tc.spec)))
-    assert section is not None
-    assert isinstance(section[1], WorkloadSpec)
-    return structs.replace(tc, spec=row.replaced(tc.spec, section[1].with_defaults()))
+    spec = row.slot.spec(decode(row.slot.tree(_content(row, body) | {"replicas": replicas}), type(tc.spec)))
+    assert isinstance(spec, WorkloadSpec)
+    return structs.replace(tc, spec=row.replaced(tc.spec, spec.with_defaults()))
 
 
 def _content(row: ComponentType, body: Json) -> Json:

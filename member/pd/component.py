@@ -1,5 +1,7 @@
 """PD: the first component; all others wait for it (lifecycle.md 6.1)."""
 
+from functools import partial
+
 from apis import predicates
 from apis.components import component_type
 from apis.identity import known_cluster_ids
@@ -84,7 +86,7 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
 def _outage(ctx: ReconcileContext) -> Verdict | None:
     """The verdict on a PD that does not answer. Its members in other clusters have no pods here."""
     pd = ctx.status.pd
-    return silent_quorum(ctx, "pd", [_as_voter(ctx, each) for each in (pd.members | pd.peer_members).values()])
+    return silent_quorum(ctx, "pd", map(partial(_as_voter, ctx), (pd.members | pd.peer_members).values()))
 
 
 def _as_voter(ctx: ReconcileContext, member: PDMember) -> Member:

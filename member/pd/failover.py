@@ -25,7 +25,7 @@ from member.observed.claims import claimed_ids
 from member.observed.nodes import NodeState, node_state
 from member.observed.pod import Pod
 from member.outcome import Outcome, Refused, Waiting
-from member.ownership import own_member
+from member.ownership import members_by_pod, own_member
 from member.polling import next_poll, seconds_since
 
 _BOOTSTRAP = "pd-bootstrap"
@@ -183,8 +183,8 @@ def _own(ctx: ReconcileContext) -> dict[str, PDMember]:
     """The members of the pods that spec and failover require, by pod."""
     members = ctx.status.pd.members.values()
     pods = [*desired_pods(ctx, "pd"), *substitutes(ctx, "pd")]
-    found = {pod: own_member(ctx.tc, members, ordinal_of(pod)) for pod in pods}
-    return {pod: member for pod, member in found.items() if member is not None}
+    found = members_by_pod(ctx.tc, members)
+    return {pod: found[ordinal] for pod in pods if (ordinal := ordinal_of(pod)) in found}
 
 
 def _all(pd: PDStatus) -> dict[str, PDMember]:

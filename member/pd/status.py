@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import TypeAlias, cast
 
 from apis.component_statuses import PDStatus
 from apis.components import component_names
@@ -13,7 +14,7 @@ from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
 from dataplane.addresses import Stranger, shown_url
 from dataplane.errors import AddressNotUnderstood, BadTlsMaterial, DataPlaneError, Unavailable
-from dataplane.pd import Health, Membership, PDReads, unreported
+from dataplane.pd import Health, Membership, PDReads, Store, unreported
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
@@ -28,6 +29,9 @@ from member.ownership import member_owner, require_understood_members
 from member.pd.failover import ignored_pods
 from member.polling import next_poll
 from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout
+
+_Ahead: TypeAlias = tuple[Membership | None, tuple[Health, ...] | None, tuple[Store, ...] | None]
+"""The answers of concurrent reads: members, their health, stores. None for an error."""
 
 _NO_ANSWER = (ConnectionLost, ConnectionRefused, RequestTimeout)
 
@@ -151,14 +155,17 @@ def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
     Raises DataPlaneError.
     """
     expected = desired_replicas(ctx.tc, "pd")
+    ahead: _Ahead = (None, None, None)
     if of_stores := tuple(_reads_of_stores(ctx, pd)):
-        api_clients.ask_ahead(ctx, (pd.members, partial(pd.health, expected), *of_stores))
-    membership = pd.members()
+        reads: tuple[Callable[[], object], ...] = (pd.members, partial(pd.health, expected), *of_stores)
+        ahead = cast("_Ahead", tuple(api_clients.ask_ahead(ctx, reads)[: len(ahead)]))
+    members, health, ctx.listed_stores = ahead
+    membership = members or pd.members()
     if membership.leader is None:
         # while PD's leader resigns, PD names none
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/members", "PD has no leader")
     leader, cluster_id = membership.leader.name, str(membership.cluster_id or pd.cluster_id())
-    healths = pd.health(expected)
+    healths = pd.health(expected) if health is None else health
     return _Answers(leader, cluster_id, healths, _contradiction(pd, membership, healths))
 
 
@@ -173,7 +180,7 @@ def _contradiction(pd: PDReads, membership: Membership, healths: Sequence[Health
 
 
 def _reads_of_stores(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
-    """The reads for existing stores, and further reads if there are to be fewer stores."""
+    """The reads for existing stores, first of all stores, and further reads if there are to be fewer stores."""
     kinds = component_names(lambda row: row.is_store)
     sets = {name: live.decode()["spec"] for name in kinds if (live := ctx.stateful_set(name))}
     if sets:

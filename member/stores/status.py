@@ -48,7 +48,9 @@ def observe(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
 
 def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcome:
     try:
-        listed = api_clients.pd_answers(ctx).all_stores()
+        listed = ctx.listed_stores
+        if listed is None:
+            listed = api_clients.pd_answers(ctx).all_stores()
     except NotBootstrapped:
         if status.stores:
             what = f"PD reports that no TiKV has registered, though store {', '.join(status.stores)} has"
