@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from apis.crd import KINDS, definition
 from apis.images import parse
 from discovery.app import make_handler
+from kube.objects import Json
 from member.backups.pods import MANAGER_IMAGE
 from ports.clock import Clock
 from ports.randomness import Randomness
@@ -39,10 +40,12 @@ def new_world(
     timings: Timings | None = None,
     nodes: Iterable[NodeSpec] | None = None,
     pause: Callable[[float], None] | None = None,
+    *,
+    crds: Iterable[Json] = (),
 ) -> World:
     """A sandbox that can run TidbClusters and Backups; not started yet. By default it is fast and has three nodes.
 
-    For `pause` see `World`.
+    `crds`: further definitions. For `pause` see `World`.
     """
     return World(
         clock,
@@ -50,7 +53,7 @@ def new_world(
         timings,
         programs=PROGRAMS,
         commands=COMMANDS,
-        crds=[definition(kind) for kind in KINDS],
+        crds=[*(definition(kind) for kind in KINDS), *crds],
         nodes=nodes,
         pause=pause,
         extenders={TIDB_SCHEDULER: make_extender},

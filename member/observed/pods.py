@@ -51,8 +51,7 @@ def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
     The UID also identifies pods whose owner reference another client has damaged.
     """
     if is_pod_of(ctx.name, pod):
-        # without the feature, it belongs to what v1.6 has left
-        return ctx.tc.metadata.counts_slots or not is_in_advanced(pod)
+        return True
     live = ctx.stateful_set(pod.metadata.labels.get(labels.COMPONENT, ""))
     return live is not None and is_controlled_by(pod, live.metadata.uid) and controls(ctx.owner.metadata.uid, live)
 

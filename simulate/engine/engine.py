@@ -113,13 +113,18 @@ class Engine:
     """One world and its drivers."""
 
     def __init__(
-        self, show: Show | None = None, settings: Settings = SETTINGS, nodes: Sequence[NodeSpec] | None = None
+        self,
+        show: Show | None = None,
+        settings: Settings = SETTINGS,
+        nodes: Sequence[NodeSpec] | None = None,
+        *,
+        advanced: bool = False,
     ) -> None:
-        """By default there are three `nodes`."""
+        """By default there are three `nodes`. For `advanced` see `empty_world`."""
         self.settings = settings
         self.clock = FakeClock()
         self.randomness = Reseedable(1)
-        self.world: World = empty_world(self.clock, self.randomness, self._wait, nodes)
+        self.world: World = empty_world(self.clock, self.randomness, self._wait, nodes, advanced=advanced)
         self.admin = self.world.client()
         self.trace = Trace(show)
         self.judge: Judge = NoJudge()

@@ -31,7 +31,7 @@ from member.objects.stateful_set import is_rolling
 from sandbox.owners import controller_reference
 from simulate.engine import plan
 from simulate.engine.other_kinds import OTHER_KINDS
-from simulate.engine.state import State, is_outdated, partition, replicas
+from simulate.engine.state import State, is_outdated, kept_ordinals, partition
 from simulate.engine.worlds import NAMESPACE
 
 _NAMED = {
@@ -170,16 +170,16 @@ class Hands:
         if live is None:
             return []
         pods = {pod["metadata"]["name"]: pod for pod in self._state.all(PODS)}
-        ordinals = range(replicas(live))
+        there = kept_ordinals(live)
         # a missing value gets the default
-        left = (spec["replicas"] if spec["replicas"] is not None else 1) if "replicas" in spec else len(ordinals)
-        taken = [f"{name}-{each}" for each in ordinals if each >= left]
-        outdated = any(f"{name}-{each}" in pods and is_outdated(live, pods[f"{name}-{each}"]) for each in ordinals)
+        left = (spec["replicas"] if spec["replicas"] is not None else 1) if "replicas" in spec else len(there)
+        taken = [f"{name}-{each}" for each in there if each not in kept_ordinals(live | {"spec": {"replicas": left}})]
+        outdated = any(f"{name}-{each}" in pods and is_outdated(live, pods[f"{name}-{each}"]) for each in there)
         # the last recreated pod may be missing
         rolling = outdated or is_rolling(live)
         if "template" in spec and rolling:
             reached = partition(live["spec"].get("updateStrategy") or {})
-            taken += [f"{name}-{each}" for each in ordinals if each >= reached] * 2
+            taken += [f"{name}-{each}" for each in there if each >= reached] * 2
         return taken
 
 

@@ -94,6 +94,13 @@ class Permits(_Triggered, frozen=True, kw_only=True, tag="permits", tag_field="f
     seconds: float = 1.0
 
 
+class Feature(_Triggered, frozen=True, kw_only=True, tag="feature", tag_field="fault"):
+    """The administrator restarts the operator with the feature AdvancedStatefulSet on or off (FP10)."""
+
+    on: bool
+    seconds: float = 1.0
+
+
 class Refused(_Triggered, frozen=True, kw_only=True, tag="refused", tag_field="fault"):
     """One write is refused with an error (FP4)."""
 
@@ -223,6 +230,7 @@ class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault
 Fault: TypeAlias = (
     Crash
     | Permits
+    | Feature
     | Refused
     | Denied
     | Lost

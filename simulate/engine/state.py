@@ -7,9 +7,18 @@ from urllib.parse import urlsplit
 
 from apis.components import component_type
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SECRETS,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    Resource,
+)
 from member.labels import INSTANCE
 from sandbox.conditions import holds
+from sandbox.controllers.stateful_set_plan import Snapshot
 from sandbox.dataplane.membership import StoreData
 from sandbox.dataplane.pd.cluster import Member, PdCluster
 from sandbox.dataplane.pd.process import PdData
@@ -85,7 +94,7 @@ class State:
         for component in managed_components():
             pods = self.pods(component)
             live = self.stateful_set(component)
-            for ordinal in {*pods, *range(replicas(live) if live else 0)}:
+            for ordinal in {*pods, *kept_ordinals(live)}:
                 name = self.pod_name(component, ordinal)
                 pod = pods.get(ordinal)
                 if pod is not None and self._is_ready_for_good(pod, component):
@@ -222,8 +231,9 @@ class State:
         return f"{self.name}-{component}-{ordinal}"
 
     def stateful_set(self, component: str) -> Json | None:
-        """The StatefulSet of a component."""
-        return self.get(STATEFUL_SETS, f"{self.name}-{component}")
+        """The StatefulSet of a component, a native or an Advanced one."""
+        name = f"{self.name}-{component}"
+        return self.get(STATEFUL_SETS, name) or self.get(ADVANCED_STATEFUL_SETS, name)
 
     def pods(self, component: str) -> dict[int, Json]:
         """The pods of a component by ordinal."""
@@ -394,6 +404,16 @@ def partition(strategy: Json) -> int:
     if strategy.get("type") == "OnDelete":
         return NEVER
     return int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+
+
+def kept_ordinals(stateful_set: Json | None) -> Sequence[int]:
+    """The ordinals of the pods that the StatefulSet's controller keeps, ascending; none without a StatefulSet."""
+    return () if stateful_set is None else Snapshot(stateful_set, {}, "", "", 0.0).ordinals
+
+
+def bound(stateful_set: Json) -> int:
+    """One above the highest of these ordinals."""
+    return max(kept_ordinals(stateful_set), default=-1) + 1
 
 
 def replicas(stateful_set: Json) -> int:

@@ -14,6 +14,7 @@ from apis.decoding import decode
 from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
+from manifests import ADVANCED_STATEFUL_SET
 from member.context import FailoverSettings, Settings
 from member.labels import with_annotation
 from ports.clock import FakeClock
@@ -22,11 +23,12 @@ from rehearsal.world import new_world
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
-from sandbox.world import World
+from sandbox.world import World, load_crds
 from simulate.engine.components import managed_components
 
 NAMESPACE = "default"
 NAME = "basic"
+SLOTTED, SWITCHED = "slotted", "switched"
 KEY = f"{NAMESPACE}/{NAME}"
 """The cluster of a plan."""
 
@@ -298,6 +300,8 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     **MORTAL,
     SINGLE_PD: partial(_with_sidecars, _mortal(1, 3)),
     **MIXED,
+    SLOTTED: _brittle,
+    SWITCHED: _cluster,
 }
 """Clusters by name, with three PD members, three stores and two TiDBs unless stated differently.
 
@@ -308,6 +312,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
   captures of TiCDC, and `complete` all of these.
 - `domain` names the domain of its Kubernetes, `password` a password for root.
 - `tls` and `complete-tls` use TLS.
+- `slotted` is in Advanced StatefulSets, `switched` may move into them.
 """
 
 
@@ -348,8 +353,12 @@ SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE, rechecks=True),
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True), rechecks=True),
     **dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
+    SLOTTED: Settings("tidb-operator-py:test", _BRITTLE, rechecks=True, advanced_stateful_sets=True),
 }
 """The operator's settings, if not the default."""
+
+ADVANCED = frozenset({SLOTTED, SWITCHED})
+"""The clusters in whose worlds the controller of Advanced StatefulSets runs."""
 
 _SIX_NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(6))
 
@@ -386,6 +395,12 @@ def empty_world(
     randomness: Reseedable,
     pause: Callable[[float], None],
     nodes: Sequence[NodeSpec] | None = None,
+    *,
+    advanced: bool = False,
 ) -> World:
-    """Nodes, the CRDs, and the programs of pods. For `pause` and `nodes` see `World`."""
-    return new_world(clock, randomness, TIMINGS, nodes, pause)
+    """Nodes, the CRDs, and the programs of pods; `advanced`: with the controller of Advanced StatefulSets.
+
+    For `pause` and `nodes` see `World`.
+    """
+    crds = load_crds(ADVANCED_STATEFUL_SET) if advanced else ()
+    return new_world(clock, randomness, TIMINGS, nodes, pause, crds=crds)

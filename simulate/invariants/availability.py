@@ -7,7 +7,7 @@ from kube.resources import PODS
 from ports import duration
 from sandbox.dataplane.pd.stores import Store
 from simulate.engine.components import asked_one_by_one
-from simulate.engine.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas
+from simulate.engine.state import State, is_outdated, is_ready, kept_ordinals, pod_of, pod_of_member, replicas
 from simulate.invariants.facts import (
     COMMANDS,
     annotations,
@@ -78,7 +78,7 @@ def i10(write: OperatorWrite) -> str | None:
         if _serves_nothing(write, component, write.before.pod_name(component, ordinal)):
             continue
         # a missing pod counts as not Ready
-        wanted = range(replicas(live)) if live else ()
+        wanted = kept_ordinals(live)
         others = [each for each in wanted if each != ordinal and not (each in pods and is_ready(pods[each]))]
         if others and not _stood_in_for(write, component, len(wanted), len(others)):
             pod, other = (write.before.pod_name(component, each) for each in (ordinal, others[0]))
@@ -236,7 +236,7 @@ def i43(write: OperatorWrite) -> str | None:
     if not any(each in pods and is_ready(pods[each]) for each in ordinals):
         return None
     # pods that are being scaled in no longer serve
-    wanted = {ordinal: pod for ordinal, pod in pods.items() if ordinal < replicas(live)}
+    wanted = {ordinal: pod for ordinal, pod in pods.items() if ordinal in kept_ordinals(live)}
     for ordinal, pod in wanted.items():
         restarted = ordinal not in ordinals and is_ready(pod) and not is_outdated(live, pod)
         if restarted and not write.before.serves(component, ordinal):

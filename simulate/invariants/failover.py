@@ -1,10 +1,12 @@
 """Failover: records, consequences and limits (I21-I23, I25)."""
 
+from collections.abc import Sequence
+
 from apis.components import component_type
 from kube.objects import Json
 from simulate.engine.components import managed_components, profile
-from simulate.engine.state import State, component_of, pod_of, replicas
-from simulate.invariants.facts import asked_for, is_replaced, kind_of_record, records, spec_of, status_of
+from simulate.engine.state import State, component_of, kept_ordinals, pod_of, replicas
+from simulate.invariants.facts import annotations, asked_for, is_replaced, kind_of_record, records, spec_of, status_of
 from simulate.invariants.operator_write import OperatorWrite
 
 _TOLERANCE = 1.0
@@ -51,13 +53,22 @@ def i22(write: OperatorWrite) -> str | None:
 def i23(write: OperatorWrite) -> str | None:
     """A required member or store is removed only after its failure record is stored."""
     component, pod = _given_up(write)
-    if not pod or int(pod.rpartition("-")[2]) >= asked_for(write.known, component):
+    ordinal, live = int(pod.rpartition("-")[2] or -1), write.before.stateful_set(component) if component else None
+    if not pod or ordinal not in _asked_ordinals(write.known, component, live):
         return None
-    there = write.before.pods(component).get(int(pod.rpartition("-")[2]))
+    there = write.before.pods(component).get(ordinal)
     recorded = any(record.get("podName") == pod for record in records(write.before.cluster, component).values())
     if recorded or is_replaced(there):
         return None
     return f"{write.call} gives up {pod}, of which no failure record is stored"
+
+
+def _asked_ordinals(cluster: Json | None, component: str, live: Json | None) -> Sequence[int]:
+    """The ordinals that the spec asks for; delete slots count if `live`, the StatefulSet, is an Advanced one."""
+    slots = annotations(cluster).get(f"{component}.tidb.pingcap.com/delete-slots", "[]")
+    wanted: Json = {"spec": {"replicas": asked_for(cluster, component)}}
+    wanted["metadata"] = {"annotations": {"delete-slots": slots}}
+    return kept_ordinals(wanted | {"apiVersion": (live or {}).get("apiVersion")})
 
 
 def _given_up(write: OperatorWrite) -> tuple[str, str]:

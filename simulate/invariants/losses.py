@@ -8,7 +8,7 @@ from kube.objects import Json
 from kube.resources import STATEFUL_SETS
 from member.observed.pod import OF_IMAGES
 from simulate.engine.components import profile
-from simulate.engine.state import State, component_of, is_outdated, pod_of, pod_of_member, replicas
+from simulate.engine.state import State, component_of, is_outdated, kept_ordinals, pod_of, pod_of_member, replicas
 from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records
 from simulate.invariants.operator_write import OperatorWrite
 
@@ -76,7 +76,7 @@ def abandoned(state: State) -> Iterator[str]:
         live = state.stateful_set(component)
         if live is None or is_held(cluster) or is_suspended(cluster, component):
             continue
-        places = {state.pod_name(component, ordinal) for ordinal in range(replicas(live))}
+        places = {state.pod_name(component, ordinal) for ordinal in kept_ordinals(live)}
         for pod in sorted(pods - places):
             if pod.startswith(f"{state.name}-{component}-"):
                 yield f"PD counts on {pod}, and its StatefulSet has {replicas(live)} replicas"

@@ -1,20 +1,25 @@
 """A write of the operator for the invariants: its effect on the current state."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
 from kube.objects import Json
-from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import ADVANCED_STATEFUL_SETS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.context import FailoverSettings
 from simulate.engine.calls import Call, Port
-from simulate.engine.state import State, is_outdated, partition, pod_of_member, replicas
+from simulate.engine.state import State, is_outdated, kept_ordinals, partition, pod_of_member, replicas
 from simulate.engine.trees import merged
 
 _MEMBER = re.compile(r"/pd/api/v1/members/(name|id)/([^/]+)$")
 _STORE = re.compile(r"/pd/api/v1/store/(\d+)$")
 _EVICTION = re.compile(r"/pd/api/v1/schedulers/evict-leader-scheduler-(\d+)$")
+
+
+_AS_WELL = {STATEFUL_SETS: (str(ADVANCED_STATEFUL_SETS),)}
+"""Resources that count as others: a component has a StatefulSet of either kind."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class OperatorWrite:
         return self._is("DELETE", resource)
 
     def _is(self, method: str, resource: Resource) -> bool:
-        call = self.call
-        return call.port is Port.KUBERNETES and (call.method, call.target.resource) == (method, str(resource))
+        call, hit = self.call, (str(resource), *_AS_WELL.get(resource, ()))
+        return call.port is Port.KUBERNETES and call.method == method and call.target.resource in hit
 
     @property
     def component(self) -> str:
@@ -66,7 +71,7 @@ class OperatorWrite:
         name, cluster = self.call.target.name, self.before.name
         if self.call.target.namespace != self.before.namespace:
             return ""
-        if self.call.target.resource == str(STATEFUL_SETS):
+        if self.call.target.resource in (str(STATEFUL_SETS), *_AS_WELL[STATEFUL_SETS]):
             return next((component for component in self.before.components if name == f"{cluster}-{component}"), "")
         workload, _, ordinal = name.rpartition("-")
         found = (component for component in self.before.components if workload == f"{cluster}-{component}")
@@ -110,15 +115,23 @@ class OperatorWrite:
             ends = "deletionTimestamp" in pod["metadata"]
             was = ends or (ordinal >= before and is_outdated(live, pod))
             will = ordinal >= after and (self.changes_template or is_outdated(live, pod))
-            if will and not was and ordinal < self.replicas[1]:
+            if will and not was and ordinal in self.ordinals[1]:
                 hit.append(ordinal)
         return self.component, hit
 
     @property
     def leaving(self) -> tuple[str, list[int]]:
-        """The component and the ordinals that it scales in."""
-        before, after = self.replicas
-        return (self.component, list(range(after, before))) if self.live else ("", [])
+        """The component and the ordinals that it scales in, or that a new StatefulSet leaves out though they exist."""
+        if self.creates(STATEFUL_SETS) and self.component:
+            kept = kept_ordinals(self.body)
+            return self.component, [each for each in self.before.pods(self.component) if each not in kept]
+        before, after = self.ordinals
+        return (self.component, [each for each in before if each not in after]) if self.live else ("", [])
+
+    @cached_property
+    def ordinals(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The ordinals of the StatefulSet before and after."""
+        return kept_ordinals(self.live), kept_ordinals(merged(self.live, self.body) if self.live else None)
 
     @property
     def removed_member(self) -> str:

@@ -27,7 +27,7 @@ def i14(write: OperatorWrite) -> str | None:
     pods = write.before.pods(write.component)
     hit = [ordinal for ordinal in write.restarts[1] if is_ready(pods[ordinal])]
     # a scaled-in pod that still exists need not be waited for
-    passed = [(o, pod) for o, pod in pods.items() if before <= o < write.replicas[1]]
+    passed = [(o, pod) for o, pod in pods.items() if before <= o and o in write.ordinals[1]]
     undone = [o for o, each in passed if is_outdated(write.live, each) or not is_ready(each)]
     if hit and undone:
         pod = write.before.pod_name(write.component, undone[0])
@@ -87,7 +87,7 @@ def i17(write: OperatorWrite) -> str | None:
 def i18(write: OperatorWrite) -> str | None:
     """Nothing shrinks below the required number, except by the parallelism, nor costs Ready pods that are needed."""
     component, ordinals = write.leaving
-    if not ordinals or is_suspended(write.before.cluster, component):
+    if not ordinals or write.live is None or is_suspended(write.before.cluster, component):
         return None
     wanted, slack = (
         min(asked_for(write.known, component), write.replicas[0]),
@@ -97,7 +97,7 @@ def i18(write: OperatorWrite) -> str | None:
     if write.replicas[1] < (wanted if component == "tidb" else wanted - slack):
         return f"replicas of {component} go from {write.replicas[0]} to {write.replicas[1]}, {wanted} are wanted"
     ready = {ordinal for ordinal, pod in write.before.pods(component).items() if is_ready(pod)}
-    staying = ready.intersection(range(write.replicas[1]))
+    staying = ready.intersection(write.ordinals[1])
     if component == "tidb" and ready.intersection(ordinals) and len(staying) < wanted - slack:
         return f"{write.call} leaves {len(staying)} Ready pods of {component}, {wanted} are wanted"
     return None

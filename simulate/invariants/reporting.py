@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from apis.components import component_type
 from kube.objects import Json
 from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
     DM_CLUSTERS,
     PODS,
     SERVICES,
@@ -116,7 +117,7 @@ def _of_cluster(state: State, cluster: Json, component: str) -> _Told:
 
 
 def _told(state: State, workload: str, status: Json) -> _Told:
-    live = state.get(STATEFUL_SETS, workload)
+    live = state.get(STATEFUL_SETS, workload) or state.get(ADVANCED_STATEFUL_SETS, workload)
     if live is not None:
         return _Told(workload, status, live, (live.get("status") or {}).get("readyReplicas", 0))
     pods = (pod for pod in state.all(PODS) if pod["metadata"]["name"].rpartition("-")[0] == workload)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kube.objects import Json
 from simulate.engine.components import managed_components
-from simulate.engine.state import NEVER, State, is_outdated, partition, replicas
+from simulate.engine.state import NEVER, State, bound, is_outdated, partition
 from simulate.invariants.facts import annotations, is_held, is_refused, is_suspended
 from simulate.invariants.operator_write import OperatorWrite
 
@@ -56,7 +56,7 @@ class AskedFor:
         if write.live is None or known is None or write.live["spec"]["template"] == known.template:
             return None
         component, hit = write.restarts
-        if write.changes_template and write.partition[1] < replicas(write.live):
+        if write.changes_template and write.partition[1] < bound(write.live):
             return f"{write.call} puts the template of {component} right and has Kubernetes restart pods for that"
         if hit and not write.changes_template:
             pod = self._state.pod_name(component, hit[0])
@@ -95,7 +95,7 @@ class AskedFor:
             outdated = any(is_outdated(live, pod) for pod in state.pods(component).values())
             status, held = live.get("status") or {}, partition(live["spec"]["updateStrategy"])
             at_rest = status.get("currentRevision") == status.get("updateRevision") and not outdated
-            if at_rest and held < min(replicas(live), NEVER):
+            if at_rest and held < min(bound(live), NEVER):
                 yield f"the partition of {component} stays at {held} though no pod of it is to be restarted"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from kube.objects import Json
 from simulate.engine.components import managed_components
 from simulate.engine.plan import Plan
-from simulate.engine.state import State, is_outdated, replicas
+from simulate.engine.state import State, is_outdated, kept_ordinals
 
 
 def are_judged(plan: Plan) -> bool:
@@ -39,7 +39,7 @@ class Restarts:
         """Pods that were recreated since the last check although their predecessors were to stay."""
         for component in managed_components():
             pods, live = state.pods(component), state.stateful_set(component)
-            self._forget(state.name, component, {*pods, *range(replicas(live) if live else 0)})
+            self._forget(state.name, component, {*pods, *kept_ordinals(live)})
             for pod in pods.values():
                 name, now = pod["metadata"]["name"], _life(live, pod)
                 before = self._known.get(name)
