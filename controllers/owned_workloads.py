@@ -2,12 +2,13 @@
 
 from typing import Any, Protocol
 
+from controllers.database_actions import executor_of
 from controllers.owned_deletion import delete_if
 from controllers.pod_troubles import trouble_of_pod
 from controllers.simple_kind import Reconcile
 from kube.events import NORMAL
 from kube.objects import Json, Object, is_observed
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, STATEFUL_SETS
+from kube.resources import OTHER_STATEFUL_SETS, PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, STATEFUL_SETS
 from member.apply.claim_templates import unwanted_mounts
 from member.apply.last_applied import (
     applied,
@@ -18,7 +19,7 @@ from member.apply.last_applied import (
     with_running_template,
 )
 from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
-from member.lifecycle.creation import other_owner
+from member.lifecycle.creation import move, other_owner, other_stateful_set
 from member.lifecycle.pod_removal import claims_of_templates
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import ON_DELETE, is_rolling, ordinals_of
@@ -49,12 +50,15 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
     """
     name = desired["metadata"]["name"]
     cached = ctx.cached(STATEFUL_SETS, name)
+    if moving := _moved(ctx, name, cached):
+        return moving
     if cached is None:
         if refused := _claim_of_others(ctx, desired):
             return refused
         ctx.apply(STATEFUL_SETS, stamped(desired))
         return Done()
     live = cached.decode()
+    desired = desired | {"apiVersion": cached.api_version}
     if refused := _other_mounts(name, live, desired, field):
         return refused
     change = fixed_field_change(live, desired)
@@ -66,6 +70,21 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
         return Done()
     what = f"StatefulSet {name} was created with {change.path} {change.old}, which nobody can change to {change.new}"
     return Done(f"{what}; delete it to have it made again, its volumes stay", reason="VolumesKept")
+
+
+def _moved(ctx: Reconcile[Any], name: str, cached: Object | None) -> Waiting | Refused | None:
+    """Move a StatefulSet of the other kind around its pods (lifecycle.md 4.4); None if there is none.
+
+    The operator looks for one while no pod of its own StatefulSet is Ready. Raises ApiError, TransportError.
+    """
+    ready = (cached.decode().get("status") or {}).get("readyReplicas") if cached is not None else 0
+    runtime = ctx.owned.runtime
+    if ready or not runtime.applier.serves(OTHER_STATEFUL_SETS, runtime.clock.now()):
+        return None
+    other = other_stateful_set(runtime.client, name, ctx.namespace)
+    if other is None or not ctx.controls(other.object):
+        return None
+    return executor_of(runtime).conclude(move(runtime.client, other))
 
 
 def _claim_of_others(ctx: Reconcile[Any], desired: Json) -> Refused | None:

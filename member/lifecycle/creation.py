@@ -94,7 +94,7 @@ async def moved(ctx: ClusterContext, component: str, *, asks: bool = False) -> W
     held = [pod for pod in ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, component)) if _of_other(ctx, pod)]
     if not held and not (asks and _may_exist(ctx)):
         return None
-    other = _other(ctx, name)
+    other = other_stateful_set(ctx.deps.client, name, ctx.namespace)
     if other is None:
         what = (
             f"waiting for Kubernetes to release pod {held[0].metadata.name}, whose StatefulSet is gone" if held else ""
@@ -119,9 +119,10 @@ def _of_other(ctx: ClusterContext, pod: Object) -> bool:
     return not is_orphan and is_in_advanced(pod) is not ctx.tc.metadata.counts_slots and is_pod_of(ctx.name, pod)
 
 
-def _other(ctx: ClusterContext, name: str) -> LiveObject | None:
+def other_stateful_set(client: Client, name: str, namespace: str) -> LiveObject | None:
+    """The StatefulSet of this name and of the kind that the operator does not use. Raises ApiError, TransportError."""
     try:
-        return Destroyer(ctx.deps.client).observe(OTHER_STATEFUL_SETS, name, ctx.namespace)
+        return Destroyer(client).observe(OTHER_STATEFUL_SETS, name, namespace)
     except (NotFound, Forbidden):
         # the kind has just been deleted, or the operator may not read it: v1.6 may do so only with its feature gate
         return None
