@@ -104,6 +104,26 @@ def test_without_a_moment_the_whole_log_is_restored(world: OperatorWorld) -> Non
     assert digest == tables(world).digest()
 
 
+def test_a_replication_restore_replays_the_log_after_the_snapshot(world: OperatorWorld) -> None:
+    snapshot(world)
+    at_snapshot = tables(world).digest()
+    sql(world, "INSERT INTO shop.orders VALUES (3, 'after the snapshot')")
+    digest = tables(world).digest()
+    saved(world, tables(world).now())
+    begin_in_a_new_cluster(world, replicationConfig={"compactBackupName": "none", "waitTimeout": "10m"})
+
+    def is_restored() -> bool:
+        (restore,) = world.every(RESTORES)
+        conditions = (restore.get("status") or {}).get("conditions") or ()
+        return condition_of(conditions, "SnapshotRestored").get("status") == "True"
+
+    world.run_until(is_restored, 300)
+    world.run(30)
+    assert at_snapshot == tables(world).digest()
+    done = ended(world, RESTORES, within=700)
+    assert ("Complete", "log-restore", digest) == (done["phase"], done["replicationStep"], tables(world).digest()), done
+
+
 def test_a_restore_to_a_future_moment_waits_and_leaves_nothing(world: OperatorWorld) -> None:
     snapshot(world)
     begin_in_a_new_cluster(world, "2099-01-01T00:00:00Z")

@@ -16,6 +16,8 @@ from sandbox.dataplane.log_streams import CHECKPOINT, Change, end_of, unpacked
 from sandbox.dataplane.tables import Table, Tables
 
 _NOTE = b"a/__TiDB_BR_Point_In_Time_Restore"
+_SNAPSHOT_ALONE, _LOG_ALONE = "1", "2"
+"""The steps of a replication restore."""
 _TABLE_KEY = len(table_prefix(0))
 
 
@@ -27,9 +29,15 @@ def restore_point(run: Run) -> None:
     if not begins <= saved.end <= until:
         why = f"log begins at {begins}, snapshot is of {saved.end}, restored ts is {until}"
         raise Failed(f"[BR:PiTR:ErrPiTRInvalidTS]{why}")
-    tables = run.cluster().tables
-    restore(base)
-    tables.content.put(_NOTE, b"", tables.now())
+    tables, step = run.cluster().tables, run.request.option("restore-phase")
+    if step == _LOG_ALONE and tables.content.get(_NOTE) is None:
+        raise Failed("the snapshot has not been restored by phase 1")
+    if step != _LOG_ALONE:
+        restore(base)
+        tables.content.put(_NOTE, b"", tables.now())
+    if step == _SNAPSHOT_ALONE:
+        run.note("INFO", "restore snapshot success")
+        return
     replay = _Replay(tables, _restored(tables, saved))
     names = sorted(name for name in run.files.names() if (end_of(name) or 0) > saved.end)
     for number, name in enumerate(names, 1):

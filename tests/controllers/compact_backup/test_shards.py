@@ -6,12 +6,16 @@ from typing import Any
 import pytest
 
 from kube.objects import Json
-from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS, PODS
+from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS, PODS, SECRETS
+from ports.clock import FakeClock
 from tests.apis.backups import by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 from tests.controllers.compact_backup.test_compactions import SPAN, add_log, state
 from tests.older_kubernetes import Older
+from tests.operator_world import NAMESPACE as OPERATORS
+from tests.operator_world import OperatorWorld, sample
 
+KEYS = {"access_key": "QUs=", "secret_key": "U0s="}
 SHARDED: dict[str, Any] = {"mode": "sharded", "shardCount": 3, **SPAN}
 
 
@@ -132,3 +136,26 @@ def test_shards_without_an_end_wait_for_the_start_in_the_log(world: BackupsWorld
     world.admin.patch(BACKUPS, "log", NAMESPACE, status)
     world.run(15)
     assert ["demo"] == world.jobs()
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CMP-14")
+def test_the_whole_operator_sees_the_end_of_the_job(clock: FakeClock) -> None:
+    """It watches Jobs by their label managed-by, which has another value for shards."""
+    operator = OperatorWorld(clock=clock)
+    try:
+        operator.apply(sample("basic"))
+        operator.run_until_ready()
+        operator.admin.create(SECRETS, {"metadata": {"name": "keys"}, "data": KEYS}, OPERATORS)
+        spec = by_br(**SHARDED)
+        operator.admin.create(COMPACT_BACKUPS, tree("CompactBackup", spec, namespace=OPERATORS), OPERATORS)
+        operator.run_until(lambda: operator.exists(JOBS, "demo"), 60)
+        said = {"status": "True", "reason": "x", "message": "y", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        conditions = [said | {"type": kind} for kind in ("SuccessCriteriaMet", "Complete")]
+        body = {"status": {"completedIndexes": "0-2", "conditions": conditions}}
+        operator.admin.patch(JOBS, "demo", OPERATORS, body, subresource="status")
+        operator.run(5)
+        now = operator.get(COMPACT_BACKUPS, "demo")["status"]
+        assert ("Complete", "0-2") == (now["state"], now["completedIndexes"])
+    finally:
+        operator.stop()

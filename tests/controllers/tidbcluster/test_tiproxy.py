@@ -207,3 +207,22 @@ def test_tiproxy_is_suspended_after_tidb_and_before_pd(basic: OperatorWorld) -> 
 
     basic.run_until(gone, within=120.0)
     assert ["tidb", "tikv", "tiproxy", "pd"] == order
+
+
+@pytest.mark.slow
+@pytest.mark.rule("TPX-2")
+def test_at_0_replicas_the_stateful_set_stays_and_another_volume_makes_it_anew(basic: OperatorWorld) -> None:
+    """v1.7 deletes it for that at 0 replicas."""
+    basic.change(tiproxy={"replicas": 0})
+    basic.run_until(lambda: not images(basic), 120)
+    basic.run(30)
+    assert 0 == basic.replicas("tiproxy")
+    basic.forget()
+    basic.run(60)
+    assert [] == basic.writes()
+    volume = {"name": "work", "storageSize": "1Gi", "mountPath": "/var/lib/tiproxy/work"}
+    basic.change(tiproxy={"replicas": 1, "storageVolumes": [volume]})
+    basic.run_until(lambda: 1 == len(images(basic)), 120)
+    basic.run_until_ready()
+    claims = basic.get(STATEFUL_SETS, "basic-tiproxy")["spec"]["volumeClaimTemplates"]
+    assert ["tiproxy-work"] == [each["metadata"]["name"] for each in claims]

@@ -8,7 +8,7 @@ import pytest
 from apis.consent import ALLOWED_FROM, BY_CONSENT, ReferencePolicy, parse_policy
 from apis.shared import Json
 from kube.objects import Object
-from member.observed.restores import joined
+from member.observed.restores import into, joined
 
 KEYS = [("ns", name) for name in ("a", "b", "c")]
 
@@ -51,3 +51,24 @@ def test_a_cluster_of_another_namespace_joins_by_consent(
     guest = {"name": "guest", "namespace": "elsewhere"}
     bodies = [host | {"metadata": metadata}, host | {"metadata": guest, "spec": {"cluster": metadata}}]
     assert database == joined(("ns", "a"), [Object(msgspec.json.encode(each)) for each in bodies], references)
+
+
+@pytest.mark.rule("RPL-4")
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (["SnapshotRestore"], ("ns", "a")),
+        (["SnapshotRestore", "SnapshotRestored", "CompactSettled"], ("ns", "a")),
+        (["SnapshotRestore", "LogRestore"], ("ns", "a")),
+        (["SnapshotRestore", "LogRestore", "Running", "Complete"], None),
+        (["SnapshotRestore", "Failed"], None),
+        ([], None),
+    ],
+)
+def test_tikv_keeps_its_garbage_during_both_steps_of_a_replication_restore(
+    conditions: list[str], expected: tuple[str, str] | None
+) -> None:
+    status = {"conditions": [{"type": each, "status": "True"} for each in conditions]}
+    spec = {"restoreMode": "pitr", "br": {"cluster": "a"}, "replicationConfig": {"compactBackupName": "logs"}}
+    body = {"apiVersion": "v1", "kind": "Restore", "metadata": {"name": "r", "namespace": "ns"}}
+    assert expected == into(Object(msgspec.json.encode(body | {"spec": spec, "status": status})))
