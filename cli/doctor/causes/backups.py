@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from apis.backup_conditions import LOG_STATE_UNREADABLE
 from apis.problem import shown
 from cli.doctor.facts import Facts, name_of
 from cli.doctor.finding import Cause, Severity, Sign
@@ -42,6 +43,14 @@ def _waiting(facts: Facts) -> Iterator[Sign]:
                 yield Sign(f"{resource.kind} {name_of(each)}", message, "status.conditions[Waiting]", "True")
 
 
+def _unreadable(facts: Facts) -> Iterator[Sign]:
+    for each in filter(partial(_is_of, facts), facts.all(BACKUPS)):
+        said = condition_of((each.get("status") or {}).get("conditions") or (), LOG_STATE_UNREADABLE)
+        if said.get("status") == "True":
+            field = f"status.conditions[{LOG_STATE_UNREADABLE}]"
+            yield Sign(f"Backup {name_of(each)}", str(said.get("message")), field, "True")
+
+
 def _ignored(facts: Facts) -> Iterator[Sign]:
     for resource in (BACKUPS, RESTORES, BACKUP_SCHEDULES, COMPACT_BACKUPS):
         for each in facts.all(resource):
@@ -78,6 +87,12 @@ CAUSES = (
         "BackupWaiting",
         "Look up the reason that its message begins with in docs/reasons/.",
         _waiting,
+        Severity.WARNING,
+    ),
+    Cause(
+        "LogBackupUnreadable",
+        "Make PD reachable for the operator: check NetworkPolicies and the Secrets of certificates.",
+        _unreadable,
         Severity.WARNING,
     ),
     Cause(

@@ -664,6 +664,15 @@ def test_reports_certificates_before_they_expire() -> None:
     assert "expired on 2025-12-31T00:00:00Z" in both["BadCertificate"].message
 
 
+@pytest.mark.parametrize(("status", "expected"), [("True", {"LogBackupUnreadable"}), ("False", set[str]())])
+def test_reports_log_backups_whose_state_cannot_be_read(status: str, expected: set[str]) -> None:
+    said = {"type": "LogStateUnreadable", "status": status, "message": "since noon PD is silent"}
+    log = {"spec": {"backupMode": "log", "br": {"cluster": "basic"}}, "status": {"conditions": [said]}}
+    findings = found(facts(backups=[{"metadata": {"name": "b", "namespace": "lab"}} | log]))
+    assert expected == findings.keys()
+    assert all(each.message == "since noon PD is silent" for each in findings.values())
+
+
 @pytest.mark.parametrize(("resource", "reason"), [("backups", "BackupFailed"), ("restores", "RestoreFailed")])
 @pytest.mark.rule("13.2")
 def test_reports_failed_backups_of_the_cluster(resource: str, reason: str) -> None:
