@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
+from member.objects.stateful_set import is_rolling
 from member.observed.pod import OF_IMAGES
 from simulate.engine.components import profile
 from simulate.engine.state import State, component_of, is_outdated, kept_ordinals, pod_of, pod_of_member, replicas
@@ -49,7 +50,7 @@ def i46(state: State) -> str | None:
         known.setdefault(component_of(store), set()).add(pod_of(store))
     for component, names in known.items():
         live = state.stateful_set(component)
-        if live is None or live["status"].get("currentRevision") == live["status"].get("updateRevision"):
+        if live is None or not is_rolling(live):
             continue
         pods = {state.pod_name(component, ordinal): pod for ordinal, pod in state.pods(component).items()}
         stuck = [name for name in sorted(names & pods.keys()) if _lacks_image(live, pods[name])]
