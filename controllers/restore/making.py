@@ -55,12 +55,12 @@ async def sync(ctx: JobOwner[Restore]) -> Outcome | None:
     if ctx.owner.metadata.deletion_timestamp or status.holds(now, status.COMPLETE):
         return None
     if status.holds(now, status.FAILED):
-        return await prune(ctx)
+        return await after_failure(ctx)
     name = restore_job_name(ctx.name)
     job = ctx.cached_job(name)
     if job is not None and pods.finished(body := job.decode()) == "Failed":
         await ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {_why(now, body)}")
-        return await prune(ctx)
+        return await after_failure(ctx)
     if (done := ctx.complete_job(name)) is not None:
         return ctx.await_result(done) or await ended_silently(ctx, name)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
@@ -165,7 +165,7 @@ async def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
     return job
 
 
-async def prune(ctx: JobOwner[Restore]) -> Outcome | None:
+async def after_failure(ctx: JobOwner[Restore]) -> Outcome | None:
     """Remove the remains of a failed restore from the cluster, if the spec requests it."""
     now, br = ctx.status, ctx.model.spec.br
     if br is None or ctx.model.spec.prune != "afterFailed" or ctx.model.spec.restore_mode == "volume-snapshot":

@@ -66,7 +66,7 @@ async def sync(ctx: JobOwner[Restore]) -> Outcome | None:
     if ctx.owner.metadata.deletion_timestamp or status.holds(ctx.status, status.COMPLETE):
         return None
     if status.holds(ctx.status, status.FAILED):
-        return await making.prune(ctx)
+        return await making.after_failure(ctx)
     has_begun = bool(ctx.status.get("replicationStep"))  # Invalid would end the protection from garbage collection
     if not has_begun and (problems := validate_restore(ctx.model)):
         await refuse(ctx, problems)
@@ -92,7 +92,7 @@ async def _go_on(ctx: JobOwner[Restore], compaction: Waiting | None) -> Outcome 
     job = ctx.cached_job(name)
     if job is not None and pods.finished(body := job.decode()) == status.FAILED:
         await ctx.say(status.FAILED, step.failed, f"Job {name} has failed: {_why(body)}")
-        return await making.prune(ctx)
+        return await making.after_failure(ctx)
     if (done := ctx.complete_job(name)) is not None:
         if step is _LOG:
             return ctx.await_result(done) or await making.ended_silently(ctx, name)

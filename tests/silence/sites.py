@@ -65,6 +65,7 @@ _QUALIFIED = frozenset(
         ("jobs", "log_job"),
         ("jobs", "prune_job"),
         ("jobs", "restore_job"),
+        ("jobs", "step_job"),
         ("jobs", "stop_job"),
         ("Replicas", "lowered"),
         ("UpdateStrategy", "lowered"),

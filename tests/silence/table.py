@@ -303,6 +303,7 @@ ROWS: Sequence[Row] = (
         (
             "controllers/restore/making.py _built jobs.restore_job",
             "controllers/restore/making.py _built jobs.import_job",
+            "controllers/restore/replication.py build jobs.step_job",
         ),
     ),
     Row(
