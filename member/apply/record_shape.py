@@ -169,7 +169,7 @@ def is_default(key: str, value: Any, beside: Json) -> bool:
 def without_defaults(tree: Json) -> Json:
     """A pod template, or a part of it, without defaults; a field of which this is uncertain stays."""
     return {
-        key: value if key in _USERS_KEYS else _bare(value)
+        key: _bare(value) if isinstance(value, dict | list) and key not in _USERS_KEYS else value
         for key, value in tree.items()
         if key not in _WITH_DEFAULTS or not _is_added(key, value, tree)
     }
