@@ -261,11 +261,18 @@ def _makes_sense(component: str, refusal: str, event: str, moment: float, end: s
         return False
     if not REFUSALS[refusal].policy:
         # what a server refuses it refuses for a time, whatever the edit is
-        hook = profile(component).hooks.get(refusal)
-        return bool(hook and end) and _is_time(event, moment, is_wait=bool(hook and hook.names))
+        return bool(end) and _is_asked(component, refusal, section["replicas"], event, moment)
     if event == "crash-and-edit" or not _is_time(event, moment):
         return False
     return event != "approved-by-hand" or refusal == "unapproved"
+
+
+def _is_asked(component: str, refusal: str, replicas: int, event: str, moment: float) -> bool:
+    """True if a roll of the component sends the request that servers reject; a single pod has no successor."""
+    hook = profile(component).hooks.get(refusal)
+    if hook is None or (hook.names and replicas < 2):
+        return False
+    return _is_time(event, moment, is_wait=bool(hook.names))
 
 
 def _is_time(event: str, moment: float, *, is_wait: bool = False) -> bool:

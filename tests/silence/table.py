@@ -310,7 +310,10 @@ ROWS: Sequence[Row] = (
         "remove what a failed restore left, by a Job",
         "prune",
         (_L, _L, _L, _L, _L, _L, _W),
-        ("controllers/restore/making.py _make_prune jobs.prune_job",),
+        (
+            "controllers/restore/making.py sync prune",
+            "controllers/restore/making.py _make_prune jobs.prune_job",
+        ),
     ),
     Row(
         "remove a finalizer",
@@ -344,6 +347,7 @@ ROWS: Sequence[Row] = (
             "controllers/tidbmonitor/rights.py withdraw_unwanted delete_if",
             "controllers/tidbmonitor/rights.py _withdraw delete_if",
             "controllers/tidbmonitor/stages.py _prune prune",
+            "member/lifecycle/creation.py move Delete",
         ),
     ),
 )
