@@ -36,6 +36,21 @@ def test_workers_start_after_a_quorum_of_masters(world: DMWorld) -> None:
     assert world.leader == world.status("master")["leader"]["name"]
 
 
+@pytest.mark.rule("O8")
+def test_a_wait_names_the_pods_that_the_masters_do_not_list(dm: DMWorld) -> None:
+    said = []
+    for pod in (f"{NAME}-dm-master-1", f"{NAME}-dm-worker-1"):
+        target, lie = f"{NAMESPACE}/{NAME}-dm-master-*", "dm-member-is-missing"
+        heal = dm.world.faults.server_lies(target, lie, pod)
+        dm.run(45.0)
+        said.append(dm.condition("Progressing", NAME)["message"])
+        heal()
+        dm.run_until_ready(NAME)
+    masters, workers = said
+    assert f"2 of 3 masters are healthy; waiting for {NAME}-dm-master-1" in masters
+    assert f"waiting for {NAME}-dm-worker-1 to register with the masters" in workers
+
+
 @pytest.mark.slow
 @pytest.mark.rule("F40")
 def test_masters_scaled_out_before_their_first_start_bootstrap_together(world: DMWorld) -> None:
