@@ -19,7 +19,7 @@ _BEGIN, _END = "<!-- apis/references.py: begin -->\n", "<!-- apis/references.py:
 
 _NAMES = re.compile(
     r"(?i:namespaces?|refs?|(?<!permit)host|address(es)?|url|endpoint)$|^clusters?$"
-    r"|(?i:(?<!clusterclient)secret|secrets|secretnames?|configmap|configmapname|serviceaccount|serviceaccountname)$"
+    r"|(?i:(?<!clusterclient)secret|secrets|secretnames?|configmap|configmapname|serviceaccount|serviceaccountname|backupname)$"
 )
 """The names of fields that name something. `mountClusterClientSecret` is a switch, `permitHost` belongs to SQL."""
 
