@@ -81,6 +81,8 @@ COMMANDS: Mapping[str, Listed] = {
     "logs": Listed("print what pods of a cluster print, several at once", "cli.tidb.logs:LOGS"),
     "sql": Listed("run an SQL client in front of a cluster", "cli.tidb.sql.command:SQL"),
     "report": Listed("collect what support needs into a file, without secrets", "cli.tidb.bundle:REPORT"),
+    "backup": Listed("make one more backup of a cluster", "cli.tidb.backing_up:BACKUP"),
+    "restore": Listed("fill a cluster from a backup, and show what can be restored", "cli.tidb.restoring:RESTORE"),
     "pause": Listed("keep the operator from changing clusters", "cli.tidb.pausing:PAUSE"),
     "resume": Listed("let the operator change clusters again", "cli.tidb.pausing:RESUME"),
     "hibernate": Listed("end all pods of clusters, and keep their volumes", "cli.tidb.pausing:HIBERNATE"),

@@ -6,20 +6,15 @@ from datetime import datetime
 from itertools import groupby
 
 from apis import tso
-from apis.backup_defaulting import with_backup_defaults
-from apis.backups import Backup
-from apis.decoding import decode
-from apis.problem import InvalidField
 from cli.doctor.diagnosis import diagnose
 from cli.doctor.reading import read
 from cli.doctor.rendering import Diagnosis
+from cli.tidb.archives import archives_of, is_of, span
 from cli.tidb.clusters import find_cluster
 from cli.tidb.status.facts import Facts, attempt, read_facts
 from cli.tidb.status.report import Pod, Report, Summary
 from cli.tidb.status.reporting import report_of, summary
-from controllers.backup.chains import bases, bounds, moment
 from kube.client import Client
-from kube.objects import Json
 from kube.resources import NODES
 from meta.locations import ZONE, location
 
@@ -98,24 +93,7 @@ def _by_zone(pods: Iterable[Pod], zones: Mapping[str, str]) -> Iterator[Zone]:
 
 def ranges_of(facts: Facts) -> Iterator[Range]:
     """The times to which the logs of the cluster can restore it; none for a log without a snapshot."""
-    meta = facts.found.object.metadata
-    own = [each for each in _decoded(facts.backups) if _cluster_of(each) == (meta.namespace, meta.name)]
-    for log in own:
-        if log.spec.backup_mode == "log" and (found := bases(log, own)):
-            _, reached = bounds(log)
-            first = moment(found[0].status.commit_ts)
-            yield Range(log.metadata.name, tso.time_of(first), tso.time_of(reached))
-
-
-def _decoded(backups: Iterable[Json]) -> Iterator[Backup]:
-    """The Backups, without those whose spec the operator refuses, too."""
-    for each in backups:
-        try:
-            yield with_backup_defaults(decode(each, Backup))
-        except InvalidField:
-            continue
-
-
-def _cluster_of(backup: Backup) -> tuple[str, str]:
-    br = backup.spec.br
-    return (br.cluster_namespace, br.cluster) if br else ("", "")
+    meta, archives = facts.found.object.metadata, archives_of(facts.backups)
+    for log in archives.logs():
+        if is_of(log, meta.namespace, meta.name) and (found := span(archives, log)):
+            yield Range(log.metadata.name, *map(tso.time_of, found))
