@@ -32,6 +32,8 @@ _MOST, _MOST_ALIKE = 150, 40
 """The writes of a minute, and those with the same method and target, that no change exceeds."""
 _MOST_ALIKE_TO_SERVERS = 12
 """The same for requests to the data plane."""
+_POLLS = "captures/drain"
+"""The write that is also a question: TiCDC answers nothing else about how many tables a capture still has."""
 _NAMES_A_SERVER = re.compile(r"\b(PD|DM)\b|\bcontradict|\b[a-z]+(-[a-z]+)+-\d+\b")
 _MOST_ALIKE_LATER = 20
 """The same once the operator has seen that answers change back and forth."""
@@ -85,7 +87,9 @@ class LieJudge:
         is_later = self._lying.begins + _AT_FIRST + _WINDOW <= now < self._lying.ends
         most = _MOST_ALIKE_LATER if is_later else _MOST_ALIKE
         self._count_alike([each for each in calls if each.port is Port.KUBERNETES], most)
-        self._count_alike([each for each in calls if each.port is Port.DATA_PLANE], _MOST_ALIKE_TO_SERVERS)
+        to_servers = [each for each in calls if each.port is Port.DATA_PLANE]
+        self._count_alike([each for each in to_servers if _POLLS in str(each)], _MOST_ALIKE)
+        self._count_alike([each for each in to_servers if _POLLS not in str(each)], _MOST_ALIKE_TO_SERVERS)
 
     def _count_alike(self, calls: list[Call], most: int) -> None:
         for what, count in Counter(map(str, calls)).items():
