@@ -77,10 +77,14 @@ async def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting
     pd = api_clients.pd(ctx)
     evicting = pd.evicting_stores()
     doubt = evictions.doubt(ctx, int(store.id), evicting)
-    if begun is None or not evictions.has_begun(ctx, int(store.id), evicting):
+    is_first = begun is None
+    if begun is None:
         begun = clock.wall().replace(microsecond=0)
         await _annotate(pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
+    # an eviction that PD has not carried out is requested again, and its time does not begin again
+    if is_first or not evictions.has_begun(ctx, int(store.id), evicting):
         await evictions.begin(ctx, pd, int(store.id))
+    if is_first:
         name = pod.metadata.name
         await tell_restart(
             ctx, "tikv", name, f"evicting leaders from pod {name} (store {store.id}), then restarting it"
