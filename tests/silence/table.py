@@ -310,10 +310,7 @@ ROWS: Sequence[Row] = (
         "remove what a failed restore left, by a Job",
         "prune",
         (_L, _L, _L, _L, _L, _L, _W),
-        (
-            "controllers/restore/making.py sync prune",
-            "controllers/restore/making.py _make_prune jobs.prune_job",
-        ),
+        ("controllers/restore/making.py _make_prune jobs.prune_job",),
     ),
     Row(
         "remove a finalizer",
