@@ -21,13 +21,14 @@ from member import labels
 from member.apply.claim_templates import names, sizes_differ
 from member.apply.writes import annotate_owner
 from member.context import ClusterContext
+from member.evidence import spec_or_wait
 from member.lifecycle.creation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
 from member.objects.stateful_set import ordinals_of
 from member.objects.volumes import has_storage, has_storage_claims
 from member.observed.claims import Claim, desired_templates, desired_volumes
 from member.observed.troubles import trouble_of_growth
-from member.outcome import Done, Outcome, Refused, Wait, Waiting, in_time_for
+from member.outcome import SOONEST, Done, Outcome, Refused, Wait, Waiting, in_time_for
 from member.polling import poll_since
 from member.volumes import replacement
 from member.volumes import replacement as volume_replacement
@@ -121,10 +122,12 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     refused = volume_replacement.refusal(ctx, spec, why, digest(wanted), in_vain=in_vain) if stale else None
     if stale and refused is None:
         refused = _without_class(ctx, spec, moves)
-    for move in moves if refused is None else ():
-        await _carry_out(ctx, move)
-    classes = refused or await change_classes(_classes(ctx, spec, seen))
-    if isinstance(classes, Refused):
+    blocked = refused or _unconfirmed(ctx, moves)
+    if blocked is None:
+        for move in moves:
+            await _carry_out(ctx, move)
+    classes = blocked or await change_classes(_classes(ctx, spec, seen))
+    if blocked or isinstance(classes, Refused):
         return classes
     if sizes_differ(body, wanted):
         return await _recreate(ctx, spec.name, live, body)
@@ -136,6 +139,14 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
     steps = (unfinished, _growing(ctx, moves), classes)
     return in_time_for(next((step for step in steps if not isinstance(step, Done)), Done()), *steps)
+
+
+def _unconfirmed(ctx: ClusterContext, moves: Sequence[Move]) -> Waiting | None:
+    """The wait for a cache that shows another spec than the API server, if a volume is to grow: it never shrinks."""
+    if not any(isinstance(move.step, Begin | Ask) for move in moves):
+        return None
+    wanted = spec_or_wait(ctx, SOONEST)
+    return wanted if isinstance(wanted, Waiting) else None
 
 
 def _without_class(ctx: ClusterContext, spec: Component, moves: Sequence[Move]) -> Refused | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from kube.objects import Json
-from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES
+from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES, TIDB_CLUSTERS
 from sandbox.apiserver.faults import Fault as ApiFault
 from sandbox.apiserver.refusals import Refusal
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
@@ -89,6 +89,21 @@ def test_grows_volumes_and_stateful_set_without_restarting_a_pod(three: Operator
     three.run(100.0)
     assert [] == three.writes()
     assert [] == three.reads()
+
+
+@pytest.mark.rule("F4")
+def test_does_not_grow_a_volume_for_a_wish_that_was_withdrawn(basic: OperatorWorld) -> None:
+    """With a stale cache; the volume could never shrink again."""
+    cache = basic.operator.caches[TIDB_CLUSTERS]
+    grow(basic)
+    basic.operator.look()
+    cache.blind = True
+    grow(basic, "1Gi")
+    basic.run(30.0)
+    cache.blind = False
+    cache.look()
+    basic.run_until_ready()
+    assert {("1Gi", "1Gi")} == sizes(basic)
 
 
 @pytest.mark.slow
