@@ -103,7 +103,7 @@ async def moved(ctx: ClusterContext, component: str, *, asks: bool = False) -> W
     if not is_controlled_by(other.object, ctx.owner.metadata.uid):
         what = f"StatefulSet {name} of {other.object.api_version} exists, and this {ctx.tc.kind} does not control it"
         return Refused("ForeignOwner", f"{what}; delete it, or rename the {ctx.tc.kind}", TakenNames.LOOK_AGAIN)
-    return await move(ctx.deps.client, other)
+    return await move(ctx.deps.client, other) if ctx.settings.moves_stateful_sets else not_moved(other)
 
 
 def _may_exist(ctx: ClusterContext) -> bool:
@@ -126,6 +126,13 @@ def other_stateful_set(client: Client, name: str, namespace: str) -> LiveObject 
     except (NotFound, Forbidden):
         # the kind has just been deleted, or the operator may not read it: v1.6 may do so only with its feature gate
         return None
+
+
+def not_moved(other: LiveObject) -> Refused:
+    """The refusal to manage pods of a StatefulSet of the other kind."""
+    what = f"{other.object.metadata.name} is a StatefulSet of {other.object.api_version}"
+    way_out = "go on with v1.6, or, where it has no delete slots, delete it with --cascade=orphan: its pods are adopted"
+    return Refused("NotYetSupported", f"{what}, which this version cannot manage; {way_out}", TakenNames.LOOK_AGAIN)
 
 
 async def move(client: Client, other: LiveObject) -> Waiting | Refused:

@@ -18,7 +18,8 @@ from sandbox.apiserver.refusals import Refusal
 from sandbox.world import load_crds
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, definitions, sample
 
-OFF, ON = SETTINGS, replace(SETTINGS, advanced_stateful_sets=True)
+OFF = replace(SETTINGS, moves_stateful_sets=True)
+ON = replace(OFF, advanced_stateful_sets=True)
 _COMPONENTS = {"basic-pd", "basic-tikv", "basic-tidb"}
 
 

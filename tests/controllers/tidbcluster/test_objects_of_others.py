@@ -320,10 +320,10 @@ _ADVANCED: Json = {
 }
 
 
-def advanced(world: OperatorWorld, component: str) -> Json:
+def advanced(world: OperatorWorld, component: str, **metadata: object) -> Json:
     """An Advanced StatefulSet with the name of our StatefulSet, as v1.6 leaves it with its feature gate."""
     world.admin.create(CUSTOM_RESOURCE_DEFINITIONS, _ADVANCED)
-    meta = {"name": f"basic-{component}", "labels": LABELS}
+    meta = {"name": f"basic-{component}", "labels": LABELS} | metadata
     body = {"apiVersion": "apps.pingcap.com/v1", "kind": "StatefulSet", "metadata": meta, "spec": {"replicas": 1}}
     return world.admin.create(ADVANCED_STATEFUL_SETS, body, NAMESPACE).decode()
 
@@ -341,6 +341,20 @@ def test_creates_no_stateful_set_beside_an_advanced_one(world: OperatorWorld) ->
 
     world.admin.delete(ADVANCED_STATEFUL_SETS, "basic-pd", NAMESPACE)
     world.run_until_ready(within=120.0)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("4.4")
+def test_leaves_an_advanced_stateful_set_of_v1_6_as_it_is(world: OperatorWorld) -> None:
+    world.apply(sample("basic"))
+    uid = world.cluster()["metadata"]["uid"]
+    kind = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster"}
+    there = advanced(world, "pd", ownerReferences=[kind | {"name": "basic", "uid": uid, "controller": True}])
+    world.run_until(lambda: world.reason() == "NotYetSupported")
+    what = "basic-pd is a StatefulSet of apps.pingcap.com/v1, which this version cannot manage"
+    assert what in world.condition("Progressing")["message"]
+    world.run(60.0)
+    assert ([], there) == (world.every(STATEFUL_SETS), world.get(ADVANCED_STATEFUL_SETS, "basic-pd"))
 
 
 @pytest.mark.slow
