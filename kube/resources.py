@@ -91,8 +91,8 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
 ADVANCED_STATEFUL_SETS = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
-OTHER_STATEFUL_SETS = ADVANCED_STATEFUL_SETS
-"""The StatefulSets of the kind that the operator does not use, for its clients (`controllers.wiring.addressed`)."""
+# the StatefulSets of the kind that the operator does not use, for its clients (`controllers.wiring.addressed`)
+OTHER_STATEFUL_SETS = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
 TIDB_CLUSTERS = Resource("pingcap.com", "v1alpha1", "tidbclusters", "TidbCluster")
 VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
     "admissionregistration.k8s.io",

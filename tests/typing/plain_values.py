@@ -1,5 +1,6 @@
 """What mypy refuses: destruction with plain or cached values (design.md 3.6). Each line that is ignored is an error."""
 
+from apis.ordinals import OrdinalSet
 from dataplane.pd import Member, PDClient, Store
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
@@ -37,7 +38,7 @@ async def of_stateful_sets(ctx: ReconcileContext, body: Json, live: Object) -> N
     with_strategy(body, {"type": "RollingUpdate"})  # type: ignore[arg-type]
     Replicas.lowered(body, [True])  # type: ignore[list-item]
     Replicas.lowered(body, pods_live(ctx, "tikv").pods)  # type: ignore[arg-type]
-    Replicas.as_found(2, live)  # type: ignore[arg-type]
+    Replicas.as_found(OrdinalSet(2), live)  # type: ignore[arg-type]
     UpdateStrategy.lowered(0, live)  # type: ignore[arg-type]
     UpdateStrategy.lowered(0)  # type: ignore[call-arg]
     replicas, strategy = Replicas.unchanged(body), UpdateStrategy.unchanged(body)
