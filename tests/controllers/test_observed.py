@@ -34,7 +34,7 @@ KEPT, OTHER = "basic", "other"
 RESOURCES = {
     each.kind: each
     for each in vars(kube.resources).values()
-    if isinstance(each, Resource) and each is not kube.resources.ADVANCED_STATEFUL_SETS
+    if isinstance(each, Resource) and each != kube.resources.ADVANCED_STATEFUL_SETS
 }
 MADE = (JOBS, STATEFUL_SETS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, ROLES, EVENTS)
 

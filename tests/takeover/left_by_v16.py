@@ -57,7 +57,7 @@ from tests.sandbox.scripts import script
 _KINDS = {
     each.kind: each
     for each in vars(kube.resources).values()
-    if isinstance(each, Resource) and each is not kube.resources.ADVANCED_STATEFUL_SETS
+    if isinstance(each, Resource) and each != kube.resources.ADVANCED_STATEFUL_SETS
 }
 _OWNERS = ("TidbCluster", "DMCluster", "BackupSchedule")
 """The kinds that own objects of other pingcap.com kinds."""

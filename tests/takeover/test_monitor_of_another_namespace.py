@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 _KINDS = {
     each.kind: each
     for each in vars(kube.resources).values()
-    if isinstance(each, Resource) and each is not kube.resources.ADVANCED_STATEFUL_SETS
+    if isinstance(each, Resource) and each != kube.resources.ADVANCED_STATEFUL_SETS
 }
 CLUSTERS = "ex-dev-monitor"
 SECRET = f"secret_{CLUSTERS}_mona-cluster-client-secret"
