@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from kube.objects import Json
-from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from simulate.engine.calls import Call
 from simulate.engine.state import State
 
 _MOST = 2
 """The number of returns that a change of something else may cause, e.g. of PD's leader."""
-
-_KINDS = {str(each): each for each in (TIDB_CLUSTERS, DM_CLUSTERS)}
 
 
 @dataclass(slots=True)
@@ -32,7 +30,7 @@ class _Seen:
 
 
 class Alternations:
-    """Follows the conditions of the clusters of one namespace.
+    """Follows the conditions of the TidbCluster; of a DMCluster, the state of the world does not show who leads.
 
     `faults` is a value that changes when a fault begins or ends.
     """
@@ -44,12 +42,11 @@ class Alternations:
     def wrote(self, call: Call) -> Iterator[str]:
         """The violations that an accepted write of a status shows."""
         target = call.target
-        kind = _KINDS.get(target.resource)
-        if kind is None or target.subresource != "status" or target.namespace != self._state.namespace:
+        if target.resource != str(TIDB_CLUSTERS) or target.subresource != "status":
             return
-        if kind is TIDB_CLUSTERS and target.name != self._state.name:
+        if (target.namespace, target.name) != (self._state.namespace, self._state.name):
             return
-        tree = self._state.get(kind, target.name)
+        tree = self._state.get(TIDB_CLUSTERS, target.name)
         for where, condition in _conditions((tree or {}).get("status") or {}):
             key = (target.resource, target.name, f"{where}{condition.get('type')}")
             seen, reason = self._seen.setdefault(key, _Seen()), f"{condition.get('status')} {condition.get('reason')}"
