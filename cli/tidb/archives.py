@@ -9,8 +9,9 @@ from apis import tso
 from apis.backup_defaulting import with_backup_defaults, with_schedule_defaults
 from apis.backup_schedules import BackupSchedule
 from apis.backups import Backup
-from apis.decoding import decode
+from apis.decoding import decode, encode
 from apis.problem import InvalidField, Problem
+from apis.restores import Restore
 from apis.shared import Model
 from apis.times import stamp
 from cli.failures import Failure
@@ -111,7 +112,7 @@ def add_waiting(parser: argparse.ArgumentParser) -> None:
 
 
 def create(
-    session: Session, resource: Resource, tree: Json, problems: Sequence[Problem], given: argparse.Namespace
+    session: Session, resource: Resource, made: Backup | Restore, problems: Sequence[Problem], given: argparse.Namespace
 ) -> int:
     """Create a Backup or Restore, or show it with --dry-run; wait for it with --wait.
 
@@ -119,7 +120,9 @@ def create(
     """
     if problems:
         raise Failure("; ".join(map(str, problems)))
-    name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
+    name, namespace = made.metadata.name, made.metadata.namespace
+    meta = {"namespace": namespace, "name": name}
+    tree = {"apiVersion": made.api_version, "kind": made.kind, "metadata": meta, "spec": encode(made.spec)}
     short = f"{resource.kind.lower()}/{name}"
     if given.dry_run:
         session.output.show(tree, lambda: [f"{short} would be created; -o yaml shows it"])

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup, BackupSpec, is_incremental
-from apis.decoding import decode, encode
+from apis.decoding import decode
 from apis.shared import Metadata
 from apis.storage_providers import Provider
 from apis.validation.backups import validate_backup
@@ -17,7 +17,6 @@ from cli.tidb.archives import Archives, add_waiting, create, is_of, named, read_
 from cli.tidb.clusters import find_cluster
 from cli.tidb.command import Command
 from cli.tidb.session import Session
-from kube.objects import Json
 from kube.resources import BACKUPS
 from member.backups import naming
 from member.backups.schedules import scheduled_backup
@@ -40,12 +39,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
     made = Backup(metadata=meta, spec=spec)
     if not is_of(with_backup_defaults(made), session.namespace, name):
         raise Failure(f"--like {given.like}: it does not back {found.name} up with BR; name another one")
-    return create(session, BACKUPS, _tree(made), validate_backup(with_backup_defaults(made)), given)
-
-
-def _tree(backup: Backup) -> Json:
-    meta = {"namespace": backup.metadata.namespace, "name": backup.metadata.name}
-    return {"apiVersion": backup.api_version, "kind": backup.kind, "metadata": meta, "spec": encode(backup.spec)}
+    return create(session, BACKUPS, made, validate_backup(with_backup_defaults(made)), given)
 
 
 def _usual(archives: Archives, namespace: str, cluster: str) -> str:
@@ -70,6 +64,7 @@ def _spec(session: Session, archives: Archives, like: str, now: datetime) -> Bac
     """The spec of a schedule or a Backup, with a place of its own for the files. Raises Failure."""
     if like in archives.schedules:
         schedule = archives.schedules[like]
+        # beside itself, too: its own backup may be due in this second
         return decode(scheduled_backup(schedule, now, archives.schedules.values()), Backup).spec
     known = archives.backup(like).spec
     if known.backup_mode != "snapshot" or known.br is None or is_incremental(known.br.options):

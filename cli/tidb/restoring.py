@@ -9,7 +9,6 @@ from apis import tso
 from apis.backup_defaulting import with_restore_defaults
 from apis.backup_shared import BRConfig, JobSpec
 from apis.backups import Backup, is_incremental
-from apis.decoding import encode
 from apis.restores import Restore, RestoreSpec
 from apis.shared import Metadata
 from apis.storage_providers import StorageProvider
@@ -49,12 +48,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
     name, namespace = found.object.metadata.name, session.namespace
     meta = Metadata(name=given.name or naming.scheduled_name(name, session.clock.wall()), namespace=namespace)
     made = Restore(metadata=meta, spec=_spec(base, log, name, given.until))
-    return create(session, RESTORES, _tree(made), validate_restore(with_restore_defaults(made)), given)
-
-
-def _tree(restore: Restore) -> Json:
-    meta = {"namespace": restore.metadata.namespace, "name": restore.metadata.name}
-    return {"apiVersion": restore.api_version, "kind": restore.kind, "metadata": meta, "spec": encode(restore.spec)}
+    return create(session, RESTORES, made, validate_restore(with_restore_defaults(made)), given)
 
 
 # What can be restored
