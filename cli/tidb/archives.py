@@ -31,7 +31,7 @@ _T = TypeVar("_T", bound=Model)
 class Archives:
     """The Backups and BackupSchedules of a namespace by name, with their defaults.
 
-    `unreadable` names those whose spec cannot be decoded, with the reason.
+    `unreadable` has the reasons why others cannot be decoded, by kind and name.
     """
 
     backups: Mapping[str, Backup]
@@ -48,8 +48,9 @@ class Archives:
 
     def backup(self, name: str) -> Backup:
         """The Backup of a name. Raises Failure."""
-        if why := self.unreadable.get(name):
-            raise Failure(f"Backup {name} cannot be read: {why}")
+        for what, why in self.unreadable.items():
+            if what.partition(" ")[2] == name:
+                raise Failure(f"{what} cannot be read: {why}")
         if name not in self.backups:
             raise Failure(f"there is no Backup {name}; there is {named(self.backups)}")
         return self.backups[name]
@@ -77,7 +78,7 @@ def _decoded(trees: Iterable[Json], model: type[_T], unreadable: dict[str, str])
         try:
             yield name, decode(each, model)
         except InvalidField as error:
-            unreadable[name] = str(error)
+            unreadable[f"{model.__name__} {name}"] = str(error)
 
 
 def named(names: Iterable[str]) -> str:

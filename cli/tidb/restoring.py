@@ -62,6 +62,7 @@ def _listed(archives: Archives) -> Json:
         "logs": [
             _identity(each) | {"first": _time(found[0]), "last": _time(found[1])} for each, found in logs if found
         ],
+        "unread": [{"what": what, "why": why} for what, why in archives.unreadable.items()],
     }
 
 
@@ -82,6 +83,8 @@ def _page(document: Json) -> Page:
             yield f"--from {each['name']} --until TIME: {each['cluster']} at {times}"
         if not document["backups"] and not document["logs"]:
             yield "There is no backup that could be restored."
+        for each in document["unread"]:
+            yield f"{each['what']} cannot be read: {each['why']}"
 
     return lines()
 

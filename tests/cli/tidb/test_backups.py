@@ -138,6 +138,20 @@ def test_lists_what_can_be_restored(admin: Client, terminal: Terminal) -> None:
     ] == terminal.type("restore", "basic", "--list", width=120).splitlines()
 
 
+def test_names_what_cannot_be_read(admin: Client, terminal: Terminal) -> None:
+    for resource, name, spec in (
+        (BACKUPS, "odd", _snapshot(affinity={"nodeAffinity": "x"})),
+        (BACKUP_SCHEDULES, "nightly", _schedule(affinity={"nodeAffinity": "x"})),
+    ):
+        _put(admin, resource, name, spec)
+        command = ["restore", "basic", "--from"] if resource == BACKUPS else ["backup", "basic", "--like"]
+        with pytest.raises(Failure, match=f"{resource.kind} {name} cannot be read: .*affinity"):
+            terminal.type(*command, name)
+    shown = terminal.type("restore", "basic", "--list", width=200)
+    assert "Backup odd cannot be read: " in shown
+    assert "BackupSchedule nightly cannot be read: " in shown
+
+
 @pytest.mark.parametrize(
     ("until", "source", "base"),
     [("4", [], "one"), ("6", [], "two"), ("6", ["--from=log"], "two"), ("6", ["--from=one"], "one")],
