@@ -1,6 +1,5 @@
 """A CompactBackup gets one Job, and is tried again with growing pauses (backup.md 6)."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -10,16 +9,6 @@ from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
 SPAN = {"startTs": "2026-01-01T00:00:00Z", "endTs": "2026-01-02T00:00:00Z"}
-
-
-@pytest.fixture
-def world() -> Iterator[BackupsWorld]:
-    """CompactBackups in the world of Backups."""
-    world = BackupsWorld(COMPACT_BACKUPS)
-    try:
-        yield world
-    finally:
-        world.stop()
 
 
 def state(world: BackupsWorld) -> str:

@@ -1,6 +1,5 @@
 """A sharded CompactBackup: one pod for each shard, and one end for all of them (CMP-2 … CMP-15)."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,16 +16,6 @@ from tests.operator_world import OperatorWorld, sample
 
 KEYS = {"access_key": "QUs=", "secret_key": "U0s="}
 SHARDED: dict[str, Any] = {"mode": "sharded", "shardCount": 3, **SPAN}
-
-
-@pytest.fixture
-def world() -> Iterator[BackupsWorld]:
-    """CompactBackups in the world of Backups."""
-    world = BackupsWorld(COMPACT_BACKUPS)
-    try:
-        yield world
-    finally:
-        world.stop()
 
 
 def report(world: BackupsWorld, **status: str) -> None:
