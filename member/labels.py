@@ -110,14 +110,17 @@ def config_map_before_delete(component: str) -> str:
 
 def cluster_labels(tc: Cluster) -> dict[str, str]:
     """The three labels of all objects of a cluster (objects.md 1.2)."""
-    return {NAME: tc.LABELLED_NAME, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance_name(tc)}
+    return _labels_of(tc, instance_name(tc))
 
 
 def base_labels(tc: Cluster, component: str) -> dict[str, str]:
     """The four labels of all objects of a component; they are also its selector (objects.md 1.2)."""
     row = component_type(component)
-    instance = {INSTANCE: instance_name(tc) + row.instance_suffix}
-    return {NAME: tc.LABELLED_NAME, MANAGED_BY: TIDB_OPERATOR, **instance, COMPONENT: row.component_label}
+    return _labels_of(tc, instance_name(tc) + row.instance_suffix) | {COMPONENT: row.component_label}
+
+
+def _labels_of(tc: Cluster, instance: str) -> dict[str, str]:
+    return {NAME: tc.LABELLED_NAME, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance}
 
 
 def selector_text(carried: Mapping[str, str]) -> str:

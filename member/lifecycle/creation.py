@@ -31,6 +31,7 @@ from kube.actions import Create, Merge, PatchStatus
 from kube.client import Client
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import Forbidden, NotFound
+from kube.field_change import all_differences
 from kube.objects import Json, Object, OwnerReference
 from kube.resources import (
     ADVANCED_STATEFUL_SETS,
@@ -169,13 +170,13 @@ def _have_one_owner(own: Object, other: Object) -> bool:
 
 
 def _in_own_kind(body: Json) -> Json:
-    """The StatefulSet to create in place of `body`; the client sets its apiVersion."""
+    """The StatefulSet of the other kind to create in place of `body`."""
     meta = body["metadata"]
     annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key != DELETE_SLOTS}
     carried = {key: meta[key] for key in ("name", "namespace", "labels", "ownerReferences") if key in meta}
     spec = {field: body["spec"][field] for field in _MOVED if field in body["spec"]}
     return {
-        "apiVersion": ADVANCED_STATEFUL_SETS.api_version if not is_advanced(body) else "apps/v1",
+        "apiVersion": (STATEFUL_SETS if is_advanced(body) else ADVANCED_STATEFUL_SETS).api_version,
         "kind": "StatefulSet",
         "metadata": carried | {"annotations": annotations},
         "spec": spec,
@@ -200,22 +201,11 @@ def _other_template(client: Client, wanted: Json) -> Refused | None:
     It fills in default values only for native StatefulSets.
     """
     made = client.try_create(STATEFUL_SETS, wanted, wanted["metadata"]["namespace"]).decode()
-    change = _first_difference(wanted["spec"]["template"], made["spec"]["template"], "template")
-    if not change:
+    change = next(all_differences(wanted["spec"]["template"], made["spec"]["template"], "template"), None)
+    if change is None:
         return None
-    what = f"the API server would change the pod template of StatefulSet {wanted['metadata']['name']}: {change}"
+    what = f"the API server would change the pod template of StatefulSet {wanted['metadata']['name']}: {change.path}"
     return Refused("TemplateChanges", f"{what}; switch the feature AdvancedStatefulSet on again", TakenNames.LOOK_AGAIN)
-
-
-def _first_difference(one: object, other: object, path: str) -> str:
-    """The path of the first field that differs; empty if none does."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        found = (_first_difference(one.get(key), other.get(key), f"{path}.{key}") for key in sorted(one | other))
-        return next(filter(None, found), "")
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        found = (_first_difference(*pair, f"{path}[{at}]") for at, pair in enumerate(zip(one, other, strict=True)))
-        return next(filter(None, found), "")
-    return "" if one == other else path
 
 
 async def _mark_revisions(client: Client, body: Json) -> None:
