@@ -56,14 +56,6 @@ def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
     return live is not None and is_controlled_by(pod, live.metadata.uid) and controls(ctx.owner.metadata.uid, live)
 
 
-def is_of_advanced(cluster: str, pod: Object) -> bool:
-    """True if an Advanced StatefulSet with the name of the cluster's StatefulSet controls the pod."""
-    owner = pod.metadata.controller
-    if owner is None or not is_in_advanced(pod):
-        return False
-    return owner.name == f"{cluster}-{pod.metadata.labels.get(labels.COMPONENT, '')}"
-
-
 def is_controlled_by(obj: Object, uid: str) -> bool:
     """True if the owner with this UID controls the object."""
     controller = obj.metadata.controller
