@@ -46,7 +46,8 @@ class Invariants:
     """The judge of a run with these `faults`.
 
     `always`: invariants of the state are checked at every step, even without a change. `restarts`: needless restarts
-    are reported. `cluster`: the checked cluster, `namespace/name`.
+    are reported. `alternations`: reasons that alternate are reported. Other faults than lies change
+    what the operator sees without a trace in the state. `cluster`: the checked cluster, `namespace/name`.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Invariants:
         *,
         always: bool = False,
         restarts: bool = False,
+        alternations: bool = False,
         cluster: str = KEY,
     ) -> None:
         self._engine = engine
@@ -81,7 +83,9 @@ class Invariants:
         self._backups = BackupJudge(engine.world, self.state)
         self._schedules = ScheduleJudge(self.state)
         self._dm = DMJudge(engine.world, self.state.namespace)
-        self._alternations = Alternations(self.state, lambda: self._quiet_time.passed(engine.elapsed))
+        self._alternations = (
+            Alternations(self.state, lambda: self._quiet_time.passed(engine.elapsed)) if alternations else None
+        )
         self.violations: list[Violation] = []
 
     def sent(self, addresses: Collection[Address]) -> None:
@@ -108,14 +112,15 @@ class Invariants:
 
     def after(self, call: Call, answer: Response | None) -> None:
         """Drop the violations of a write that the server refused: preconditions exist for this."""
-        for alternation in self._alternations.wrote(call) if answer is None or answer.status < 400 else ():
+        is_accepted = answer is None or answer.status < 400
+        for alternation in self._alternations.wrote(call) if self._alternations and is_accepted else ():
             self.report("alternation", alternation)
         write, found = self._pending.pop(id(call), (None, []))
         if write is None:
             # it is about another cluster
             self.step()
             return
-        if answer is None or answer.status < 400:
+        if is_accepted:
             for rule, wrong in found:
                 self.report(rule, wrong)
             if what := self._asked_for.after(write):
