@@ -37,17 +37,17 @@ _NOT_OF_WHOLE = {
 
 def due(spec: BackupSpec, status: Json) -> str:
     """The sub-command that the spec requires now; a completed one if there is nothing to do."""
-    command = asked(spec, status)
+    command = due_command(spec, status)
     return TRUNCATE if is_in_sync(command, status) and _wants_truncation(spec, status) else command
 
 
-def asked(spec: BackupSpec, status: Json) -> str:
+def due_command(spec: BackupSpec, status: Json) -> str:
     """The due sub-command, without truncation.
 
     A log must have started before it is paused or stopped, and a stopped one stays stopped; v1.6 starts a Job that must
     fail.
     """
-    command = _asked(spec, str(status.get("phase") or ""))
+    command = _command_of_spec(spec, str(status.get("phase") or ""))
     if command in (PAUSE, STOP) and not status.get("commitTs") and (command == PAUSE or entry(status, START)):
         return START
     return command
@@ -91,7 +91,7 @@ def with_command(status: Json, said: LogCondition, now: datetime, fields: Mappin
     return whole | {"logSubCommandStatuses": _with_repeatable(status, command) | {command: own}}
 
 
-def _asked(spec: BackupSpec, phase: str) -> str:
+def _command_of_spec(spec: BackupSpec, phase: str) -> str:
     if phase == STOPPED or spec.log_stop or spec.log_subcommand == STOP:
         return STOP
     if spec.log_subcommand == PAUSE:

@@ -19,7 +19,7 @@ from backup_manager.br import run_br
 from backup_manager.br_arguments import NoBR, backup_arguments
 from backup_manager.database import Login
 from backup_manager.flags import NO_TLS, Tls
-from backup_manager.gc_life_time import login_of, put_back_left, raised
+from backup_manager.gc_life_time import login_of, raised, restore_leftover
 from backup_manager.jobs import Job, finished_meta, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
 from backup_manager.outside import Outside
@@ -93,7 +93,7 @@ class _Snapshot:
         storage = self.job.storage(spec, "GetBackupRemotePathFailed")
         if meta := self._prepared(storage):
             _log.info("BR has finished this backup in an earlier pod", end_version=meta.end_version)
-            put_back_left(self.job.record, self._login(), self.job.outside)
+            restore_leftover(self.job.record, self._login(), self.job.outside)
             self._complete(meta, self._begun_at() or started)
             return
         with raised(self.job.record, spec.tikv_gc_life_time, self._login(), self.job.outside):

@@ -11,7 +11,7 @@ from backup_manager.archives import SUFFIX
 from backup_manager.jobs import Job, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped
 from backup_manager.outside import Outside
-from backup_manager.places import Elsewhere, UnknownStorage, archive_at, made_at
+from backup_manager.places import Elsewhere, UnknownStorage, archive_at, location_at
 from backup_manager.storage.deletion import Deleted, Interrupted, Pace, delete_all
 from backup_manager.storage.errors import StorageError
 from backup_manager.storage.location import Kind
@@ -69,7 +69,7 @@ def _clean(job: Job, backup: Backup) -> None:
 
 def _delete_files(job: Job, backup: Backup) -> None:
     option = backup.spec.clean_option or CleanOption()
-    location = made_at(backup.spec, backup.status.backup_path)
+    location = location_at(backup.spec, backup.status.backup_path)
     bulk = location.kind is not Kind.S3 or not option.disable_batch_concurrency
     storage = job.outside.open_storage(location, job.outside.environ, bulk)
     told = _Told(job.outside.clock)

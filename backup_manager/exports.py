@@ -20,7 +20,7 @@ from backup_manager.archives import SUFFIX, BadArchive
 from backup_manager.backup_meta import readable
 from backup_manager.database import Login
 from backup_manager.flags import NO_TLS, Tls
-from backup_manager.gc_life_time import login_of, put_back_left, raised
+from backup_manager.gc_life_time import login_of, raised, restore_leftover
 from backup_manager.jobs import Job, job_for, reporting
 from backup_manager.outcomes import JobFailed, Stopped, Unusable
 from backup_manager.outside import Outside
@@ -91,7 +91,7 @@ class _Export:
         dump = self._dump_directory(storage, name)
         if dumps.is_finished(dump):
             _log.info("the dump was finished by an earlier pod", directory=str(dump))
-            put_back_left(self.job.record, self.login, self.job.outside)
+            restore_leftover(self.job.record, self.login, self.job.outside)
             started = self._begun_at() or started
         else:
             self._dump(path, dump)

@@ -60,17 +60,17 @@ def raised(record: Record, wanted: str | None, login: Login | None, outside: Out
             _put_back(record, database, before)
 
 
-def put_back_left(record: Record, login: Login | None, outside: Outside) -> None:
+def restore_leftover(record: Record, login: Login | None, outside: Outside) -> None:
     """Restore a value that a killed pod left raised, if nothing more is to be read.
 
     Raises JobFailed, Stopped; RecordGone, ApiError, TransportError.
     """
-    left = _left(record)
+    left = _unrestored(record)
     if login is not None and left is not None:
         _put_back(record, _connected(outside, login), left)
 
 
-def _left(record: Record) -> str | None:
+def _unrestored(record: Record) -> str | None:
     """The value that an earlier pod recorded and has not restored."""
     left: str | None = (record.read()["metadata"].get("annotations") or {}).get(BEFORE)
     return left
@@ -95,7 +95,7 @@ def _connected(outside: Outside, login: Login) -> Database:
 
 def _raise(record: Record, database: Database, wanted: str | None) -> str | None:
     """Raise the variable if it is lower; return the value to restore."""
-    left = _left(record)
+    left = _unrestored(record)
     try:
         there = database.variable(VARIABLE)
     except DatabaseError as error:

@@ -89,9 +89,9 @@ class _SubCommand:
     def say(self, kind: str, fields: Fields = _NONE, reason: str = "", message: str = "") -> None:
         """Write a condition with its fields. Raises RecordGone, ApiError, TransportError."""
         condition = LogCondition(self.options.command, kind, reason, self.job.outside.secrets.cut_from(message))
-        self.job.record.change(lambda tree: self._told(tree, condition, fields))
+        self.job.record.change(lambda tree: self._reported(tree, condition, fields))
 
-    def _told(self, tree: Json, condition: LogCondition, fields: Fields) -> Json:
+    def _reported(self, tree: Json, condition: LogCondition, fields: Fields) -> Json:
         before, now = tree.get("status") or {}, self.job.outside.clock.wall()
         if tree["metadata"].get("deletionTimestamp"):
             kind, command = condition.kind, condition.command
@@ -149,12 +149,12 @@ class _SubCommand:
             )
             run_br(arguments, self.job.record, outside)
         except (ToolFailed, UnknownStorage, ValueError) as error:
-            if self._had_begun():
+            if self._was_starting():
                 _log.warning("BR has begun this log backup in an earlier pod", cause=str(error))
                 return
             raise JobFailed(_REASONS[options.command], str(error)) from error
 
-    def _had_begun(self) -> bool:
+    def _was_starting(self) -> bool:
         """True if an earlier pod had BR start the task, and was killed before it could record that: BR refuses to start
         twice.
 

@@ -61,7 +61,7 @@ def _br_option(storage: StorageProvider, name: str) -> str:
     return next(found, "")
 
 
-def made_at(storage: StorageProvider, url: str) -> Location:
+def location_at(storage: StorageProvider, url: str) -> Location:
     """The place in a `status.backupPath`, wherever the spec points now; the spec gives the bucket's service.
 
     Raises Elsewhere, UnknownStorage.
@@ -80,8 +80,8 @@ def made_at(storage: StorageProvider, url: str) -> Location:
 
 
 def archive_at(storage: StorageProvider, url: str) -> tuple[Location, str]:
-    """The directory and the name of an archive. Raises like `made_at`."""
-    place = made_at(storage, url)
+    """The directory and the name of an archive. Raises like `location_at`."""
+    place = location_at(storage, url)
     directory, _, name = place.prefix.rpartition("/")
     if not name:
         raise Elsewhere(f"{url!r} is no archive in {place.field}")

@@ -25,7 +25,7 @@ def parts_of(storage: StorageProvider) -> Parts:
 def upload(job: Job, file: Path, storage: Storage, key: str, parts: Parts) -> None:
     """Upload a whole file. Raises StorageError, OSError, Stopped."""
     total = file.stat().st_size
-    storage.upload(key, _told(job, "Upload", total, _read(file)), parts_for(total, parts))
+    storage.upload(key, _reporting(job, "Upload", total, _read(file)), parts_for(total, parts))
     if (there := storage.size(key)) != total:
         raise StorageError(f"write {key} to", storage.location, f"{there or 0} bytes of {total} are there")
 
@@ -40,7 +40,7 @@ def download(job: Job, storage: Storage, key: str, file: Path, parts: Parts) -> 
     part = file.with_name(f"{file.name}.part")
     part.parent.mkdir(parents=True, exist_ok=True)
     with part.open("wb") as target:
-        for chunk in _told(job, "Download", total, storage.download(key, parts_for(total, parts))):
+        for chunk in _reporting(job, "Download", total, storage.download(key, parts_for(total, parts))):
             target.write(chunk)
     part.replace(file)
 
@@ -51,7 +51,7 @@ def _read(file: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _told(job: Job, step: str, total: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _reporting(job: Job, step: str, total: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Pass chunks on and report the progress. Raises Stopped."""
     done, told = 0, 0.0
     for chunk in chunks:

@@ -17,7 +17,7 @@ from backup_manager.backup_meta import Unreadable, readable
 from backup_manager.jobs import Job, job_for
 from backup_manager.outcomes import JobFailed, Stopped, Unusable
 from backup_manager.outside import Outside
-from backup_manager.places import Elsewhere, UnknownStorage, made_at
+from backup_manager.places import Elsewhere, UnknownStorage, location_at
 from backup_manager.storage.errors import ObjectMissing, StorageError
 from backup_manager.stored_files import Compared, compare
 from kube.objects import condition_of
@@ -91,9 +91,9 @@ class _Found:
 def _verify(job: Job, backup: Backup, *, checksums: bool) -> _Found:
     """Write the condition. Raises Stopped; RecordGone, ApiError, TransportError."""
     try:
-        place = made_at(backup.spec, job.read(Backup).status.backup_path)
+        place = location_at(backup.spec, job.read(Backup).status.backup_path)
         storage = job.outside.open_storage(place, job.outside.environ, True)
-        found = _told(
+        found = _described(
             job.patiently(lambda: compare(storage, job.outside.stop, checksums=checksums)), checksums=checksums
         )
     except ObjectMissing as error:
@@ -105,7 +105,7 @@ def _verify(job: Job, backup: Backup, *, checksums: bool) -> _Found:
     return found
 
 
-def _told(compared: Compared, *, checksums: bool) -> _Found:
+def _described(compared: Compared, *, checksums: bool) -> _Found:
     if compared.wrong:
         shown = "; ".join(compared.wrong[:_SHOWN])
         rest = f"; and {compared.wrong_files - _SHOWN} more" if compared.wrong_files > _SHOWN else ""

@@ -63,13 +63,13 @@ def _backup(tree: Json) -> Sight:
     """The state of a Backup or Restore."""
     status = tree.get("status") or {}
     phase = str(status.get("phase") or "")
-    state = _told(status, phase) or "the operator has not looked at it yet"
+    state = _described(status, phase) or "the operator has not looked at it yet"
     is_done = phase == "Complete"
     row = Row(str(tree["kind"]).lower(), int(is_done), 1, state)
     return Sight([row], is_done, state, state if phase in ("Failed", "Invalid") else "")
 
 
-def _told(status: Json, phase: str) -> str:
+def _described(status: Json, phase: str) -> str:
     """The phase with the progress of its step, its result, or the reason of a failure."""
     message = condition_of(status.get("conditions") or (), phase).get("message") or ""
     if phase == "Running" and (progresses := status.get("progresses")):

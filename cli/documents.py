@@ -205,7 +205,7 @@ def as_yaml(content: bytes) -> bytes:
     except (ValueError, RecursionError):
         return content
     # a JSON text contains no unescaped tab
-    whole = [_ESCAPE.sub(_whole, each.replace("\t", " ")) for each in objects]
+    whole = [_ESCAPE.sub(_surrogate_pair, each.replace("\t", " ")) for each in objects]
     return "".join(whole).encode() if whole else content
 
 
@@ -227,6 +227,6 @@ def _blanks(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _whole(escape: re.Match[str]) -> str:
+def _surrogate_pair(escape: re.Match[str]) -> str:
     """A surrogate pair as one character; other escapes mean the same in YAML."""
     return str(json.loads(f'"{escape[0]}"')) if len(escape[0]) > 2 else escape[0]

@@ -45,7 +45,7 @@ def plainly(command: Callable[[], int], program: str = PROGRAM) -> int:
         _write_nowhere()
         return _NOBODY_READS
     except (Failure, ApiError, TransportError, OSError) as error:
-        return _told(f"{program}: {_sentence(error)}", error.code if isinstance(error, Failure) else FAILED)
+        return _print(f"{program}: {_sentence(error)}", error.code if isinstance(error, Failure) else FAILED)
 
 
 def _usable(stream: TextIO | None) -> TextIO:
@@ -79,7 +79,7 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def _told(sentence: str, code: int) -> int:
+def _print(sentence: str, code: int) -> int:
     try:
         print(printable(sentence, lines=True), file=sys.stderr, flush=True)
     except OSError:

@@ -79,12 +79,12 @@ def change_faults(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     parser.add_argument("on", nargs="?", default="", help="the node, pod, cluster or image")
     given = parser.parse_args(rest)
     with closing(Kubeconfig(given.kubeconfig, "", environ, SystemClock())) as server:
-        for each in _asked(server.client, command, given.fault, given.on)["faults"] or ["nothing is broken"]:
+        for each in _ask(server.client, command, given.fault, given.on)["faults"] or ["nothing is broken"]:
             print(each)
     return 0
 
 
-def _asked(client: Client, command: str, fault: str, on: str) -> Json:
+def _ask(client: Client, command: str, fault: str, on: str) -> Json:
     """What the sandbox answers. Raises Failure for an API server of another kind."""
     try:
         if command == HEAL:

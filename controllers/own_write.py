@@ -53,18 +53,18 @@ class OwnWrite:
         `look` reads the object live. Raises RequeueError if that fails.
         """
         if not self._is_older(cached):
-            self._seen()
+            self._forget()
             return 0.0
         now = clock.now()
         self._since = now if self._since is None else self._since
         waited = now - self._since
-        if waited >= _PATIENCE and _is_all_there_is(cached, look):
+        if waited >= _PATIENCE and _is_current(cached, look):
             _log.warning(
                 "versions have gone back, as when etcd is restored from a backup; going on with what there is",
                 version=cached.metadata.resource_version,
                 written=str(self._version),
             )
-            self._seen()
+            self._forget()
             return 0.0
         return min(max(waited / 10, _SOONEST), _LATEST)
 
@@ -73,11 +73,11 @@ class OwnWrite:
         version = _number(cached.metadata.resource_version)
         return self._uid == cached.metadata.uid and 0 < version < self._version
 
-    def _seen(self) -> None:
+    def _forget(self) -> None:
         self._version, self._since = 0, None
 
 
-def _is_all_there_is(cached: Object, look: Callable[[], Object | None]) -> bool:
+def _is_current(cached: Object, look: Callable[[], Object | None]) -> bool:
     try:
         live = look()
     except (ApiError, TransportError) as error:

@@ -143,7 +143,7 @@ class Reconcile(Generic[M]):
         cached = self.cached(resource, whole["metadata"]["name"])
         if cached is not None:
             return await Apply(resource, whole, cached, applied)
-        there, made = await self._made_or_found(resource, whole)
+        there, made = await self._create_or_get(resource, whole)
         return there if made else await self.unseen.write(resource, whole, there, self.owned.runtime.clock, applied)
 
     def owned_by_this(self, resource: Resource, desired: Json) -> Json:
@@ -205,10 +205,10 @@ class Reconcile(Generic[M]):
 
         Raises OwnerGone, ApiError, TransportError.
         """
-        making = self._made_or_found(resource, self.owned_by_this(resource, desired))
+        making = self._create_or_get(resource, self.owned_by_this(resource, desired))
         return self.owned.runtime.executor.conclude(making)[0]
 
-    async def _made_or_found(self, resource: Resource, whole: Json) -> tuple[Object, bool]:
+    async def _create_or_get(self, resource: Resource, whole: Json) -> tuple[Object, bool]:
         """The object, and True if it was created.
 
         An object that the cache lacks may exist: then it is read live, and not created again in each reconcile.

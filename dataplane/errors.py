@@ -80,7 +80,7 @@ class ApiError(DataPlaneError):
 
     def __init__(self, method: str, url: str, status: int, body: bytes = b"", reason: str = "") -> None:
         text = f"{method} {url}: {reason or f'error response {status}'}"
-        super().__init__(f"{text}: {said(body)}" if body.strip() else text)
+        super().__init__(f"{text}: {error_text(body)}" if body.strip() else text)
         self.method = method
         self.url = url
         self.status = status
@@ -117,7 +117,7 @@ def unavailable(error: TransportError) -> Unavailable:
 def error_from_answer(method: str, url: str, answer: Response) -> DataPlaneError:
     """The error for an unsuccessful answer."""
     if answer.status == 503:
-        return Unavailable(method, url, f"error response 503: {said(answer.body)}")
+        return Unavailable(method, url, f"error response 503: {error_text(answer.body)}")
     if _NOT_BOOTSTRAPPED in answer.body:
         return NotBootstrapped(method, url, answer.status, answer.body)
     if any(code in answer.body for code in _REFUSALS):
@@ -142,7 +142,7 @@ _ERROR = msgspec.json.Decoder(str | dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 
 
-def said(body: bytes) -> str:
+def error_text(body: bytes) -> str:
     """The server's error text if it has a documented form, else a description of the answer's size and type."""
     if _PLAIN_ERRORS.fullmatch(body):
         return shortened(body.decode("utf-8", "replace"))

@@ -336,7 +336,7 @@ class _Reading:
             if len(self._body) + count <= SHORT:
                 return
             self._room, count = self._budget.room(self._cut), len(self._body) + count
-        if not self._room.take(count, self._left):
+        if not self._room.take(count, self._remaining):
             self._require_room()
             what = f"no room for its answer: the operator holds {self._budget.held} of {self._budget.most} bytes"
             raise self._refused(f"{what} of long answers of all clusters; it asks again later")
@@ -355,7 +355,7 @@ class _Reading:
                 # the method of a TLS socket would let its reader continue without decryption
                 socket.socket.shutdown(wire, socket.SHUT_RDWR)
 
-    def _left(self) -> float:
+    def _remaining(self) -> float:
         """Seconds until the deadline of the answer."""
         return self._ends_at - _CLOCK.now()
 

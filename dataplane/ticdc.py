@@ -65,7 +65,7 @@ class TiCDCClient:
 
     def resign_owner(self) -> bool:
         """Ask the owner to hand over to another capture; False if this version cannot. Raises Unavailable, ApiError."""
-        return self._asked("POST", "/api/v1/owner/resign", None, "a TiCDC owner asked to resign") is not None
+        return self._send("POST", "/api/v1/owner/resign", None, "a TiCDC owner asked to resign") is not None
 
     def drain(self, capture_id: str) -> int:
         """Move a capture's tables to others and give it no new ones; returns the number that remain.
@@ -73,7 +73,7 @@ class TiCDCClient:
         0 if this version cannot drain: then no table moves. Raises Unavailable, ApiError.
         """
         path = "/api/v1/captures/drain"
-        answer = self._asked("PUT", path, {"capture_id": capture_id}, "a TiCDC capture asked to give up its tables")
+        answer = self._send("PUT", path, {"capture_id": capture_id}, "a TiCDC capture asked to give up its tables")
         if answer is None:
             return 0
         try:
@@ -91,7 +91,7 @@ class TiCDCClient:
             return False
         return True
 
-    def _asked(self, method: str, path: str, body: object, done: str) -> Response | None:
+    def _send(self, method: str, path: str, body: object, done: str) -> Response | None:
         """The answer; None if this version does not know the call."""
         answer = self._call.write(method, path, body, done=done, about={"server": self._call.host}, also=_UNKNOWN)
         return None if answer.status in _UNKNOWN else answer

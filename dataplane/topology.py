@@ -16,7 +16,7 @@ _LEASE = 600
 """Seconds for which a monitor's address stays registered after the last write, as in v1.6."""
 
 
-def left_behind(etcd: EtcdClient) -> Sequence[str]:
+def stale_servers(etcd: EtcdClient) -> Sequence[str]:
     """The servers (`host:port`) that ended without deregistering. Raises Unavailable, ApiError; NotFound as `below`."""
     keys = etcd.below(_SERVERS)
     servers = (found[1] for key in keys if (found := _OF_SERVER.fullmatch(key)))

@@ -131,7 +131,7 @@ class DMDiscovery:
             reason = _exists(dc) or _sign_of_life(silence) or others_first()
         if not reason:
             # read last: a namespace has many claims, and pods ask every second until they may start
-            reason = _left_behind(self._clusters.with_data(dc))
+            reason = _proof_in_volumes(self._clusters.with_data(dc))
         if not reason:
             with self._lock:
                 reason = others_first()
@@ -156,7 +156,7 @@ def _exists(dc: DMCluster) -> str:
     return ""
 
 
-def _left_behind(with_data: Collection[str]) -> str:
+def _proof_in_volumes(with_data: Collection[str]) -> str:
     """Proof in the volumes that the cluster exists; empty without one."""
     if with_data:
         return f"volumes with the data of masters exist ({', '.join(sorted(with_data))}), but none answers; {_WAY_OUT}"

@@ -30,7 +30,7 @@ class Admitted:
     def note(self, written: Object, left: Json | None) -> None:
         """Record the answer to a write and the patch that still differs; None if the object is exactly as written."""
         uid = written.metadata.uid
-        made = None if left is None else _made(written.decode(), left)
+        made = None if left is None else _fingerprint(written.decode(), left)
         with self._lock:
             before = self._known.drop(uid)
             if made is not None:
@@ -42,14 +42,14 @@ class Admitted:
     def holds(self, there: Object, patch: Json) -> bool:
         """True if a patch would only undo what admission made of a pod template."""
         known = self._known.get(there.metadata.uid)
-        return known is not None and _is_of_template(patch) and known == _made(there.decode(), patch)
+        return known is not None and _is_of_template(patch) and known == _fingerprint(there.decode(), patch)
 
 
 def _is_of_template(patch: Json) -> bool:
     return patch.keys() == {"spec"} and patch["spec"].keys() == {"template"}
 
 
-def _made(live: Json, patch: Json) -> bytes:
+def _fingerprint(live: Json, patch: Json) -> bytes:
     return digest([patch, _part(live, patch)])
 
 

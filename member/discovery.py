@@ -214,11 +214,11 @@ async def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:
     if cached and ctx.missing_certificates:
         # Discovery's pod would not start, and PD's pods wait for it; the certificates' outcome names what is missing
         return
-    before = _with_whole_pod_metadata(cached.decode()) if cached else None
+    before = _with_live_pod_metadata(cached.decode()) if cached else None
     await apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
 
 
-def _with_whole_pod_metadata(live: Json) -> Json:
+def _with_live_pod_metadata(live: Json) -> Json:
     """The last applied object, with all labels and annotations of the pods, so that foreign ones are removed (R27)."""
     template = ((applied(live) or {}).get("spec") or {}).get("template") or {}
     return {"spec": {"template": template | {"metadata": live["spec"]["template"].get("metadata") or {}}}}

@@ -6,7 +6,7 @@ from kube.actions import Decision
 from kube.errors import ApiError
 
 
-async def each_apart(decisions: Iterable[Decision[None]]) -> None:
+async def conclude_all(decisions: Iterable[Decision[None]]) -> None:
     """Conclude all decisions, then raise the first ApiError. Other exceptions are raised immediately.
 
     `decisions` are made one by one, so that none is left over when one raises.

@@ -21,7 +21,7 @@ from member.observed.referenced_cluster import without_pd
 from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
 from member.stores.reports import without_store
 from meta import identity
-from meta.apart import each_apart
+from meta.apart import conclude_all
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict
 from meta.templates import of_template, stateful_sets, unlabelled_pods
@@ -50,7 +50,7 @@ async def act(ctx: ClusterContext) -> Outcome:
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
             await _label_claims(ctx, labelled, claims)
 
-    await each_apart(look(pod) for pod in pods)
+    await conclude_all(look(pod) for pod in pods)
     return in_time_for(unknown or Done(), *joining)
 
 

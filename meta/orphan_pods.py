@@ -21,7 +21,7 @@ from member.observed.claims import own_claims
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Waiting
-from meta.apart import each_apart
+from meta.apart import conclude_all
 
 
 async def act(ctx: ClusterContext) -> Outcome:
@@ -39,7 +39,7 @@ async def act(ctx: ClusterContext) -> Outcome:
             deleted.append(f"{pod.metadata.name} ({', '.join(missing)})")
 
     holding = component_names(lambda row: row.claims.hold_data, ctx.tc.kind)
-    await each_apart(look(pod) for name in holding for pod in pods_of(ctx, name) if may_be_orphan(pod))
+    await conclude_all(look(pod) for name in holding for pod in pods_of(ctx, name) if may_be_orphan(pod))
     if not deleted:
         return Done()
     return Waiting("OrphanPod", f"recreating pods whose PersistentVolumeClaims are missing: {', '.join(deleted)}")

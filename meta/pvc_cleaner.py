@@ -31,7 +31,7 @@ from member.evidence import (
 from member.naming import member_name, ordinal_of
 from member.objects.stateful_set import ordinals_of
 from member.outcome import Done, Outcome
-from meta.apart import each_apart
+from meta.apart import conclude_all
 from meta.deferred_claims import Reclaim, Unlock, Unmark, deferred_step, lock_step
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
@@ -46,7 +46,7 @@ async def act(ctx: ClusterContext) -> Outcome:
         return Done("paused")
     holding = claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind))
     deferred = claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred, ctx.tc.kind))
-    await each_apart(chain((_unlock(ctx, claim) for claim in holding), (_go_on(ctx, each) for each in deferred)))
+    await conclude_all(chain((_unlock(ctx, claim) for claim in holding), (_go_on(ctx, each) for each in deferred)))
     return Done()
 
 

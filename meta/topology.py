@@ -25,7 +25,7 @@ def act(ctx: ReconcileContext) -> Outcome:
         return Done()
     etcd, book, wanted = api_clients.etcd(ctx), address_book(tc), desired_ordinals(tc, "tidb")
     try:
-        for server in topology.left_behind(etcd):
+        for server in topology.stale_servers(etcd):
             ordinal = book.ordinal_of("tidb", server)
             if ordinal is not None and ordinal not in wanted:
                 topology.forget(etcd, server)

@@ -20,7 +20,7 @@ from member.evidence import spec_confirmed
 from member.labels import COMPONENT, PVC_DEFER_DELETING
 from member.observed.claims import Claim
 from member.outcome import Done, Outcome
-from meta.apart import each_apart
+from meta.apart import conclude_all
 from meta.identity import is_labelled_within, of_volume
 from meta.reading import Volume, cached_volume, claims_of_cluster, is_named_after, retry_on_conflict, volume_of
 
@@ -46,7 +46,7 @@ async def act(ctx: ClusterContext) -> Outcome:
             is_known = policy != _DELETE or _has(ctx, claim, policy) or is_confirmed()
             await _keep(ctx, claim, policy if is_known else "")
 
-    await each_apart(look(claim) for claim in claims_of_cluster(ctx, known))
+    await conclude_all(look(claim) for claim in claims_of_cluster(ctx, known))
     return Done(retry_after=min(times, default=None))
 
 

@@ -93,7 +93,7 @@ Answer = Callable[["Conversation", Request], None]
 """Answers one request of a conversation."""
 
 
-def whole_body(reader: BufferedIOBase, length: int) -> bytes:
+def read_body(reader: BufferedIOBase, length: int) -> bytes:
     """A request body of `length` bytes. Raises ConnectionResetError if it is truncated."""
     body = reader.read(length)
     if len(body) < length:
@@ -333,7 +333,7 @@ class Conversation(BaseHTTPRequestHandler):
                 count = min(_PIECE, int(length) - held)
                 self.server.bodies.take(count)
                 held += count
-                body.write(whole_body(self.rfile, count))
+                body.write(read_body(self.rfile, count))
             self._answer(body.getvalue() or None)
         except _TooLong as error:
             self._refuse(error)

@@ -102,7 +102,7 @@ def damage(frames: Sequence[Frame], struck: float) -> Damage:
         end=found.end,
         reason=last.reason,
         message=found.message,
-        whole=_whole(frames, since, struck),
+        whole=_recovery_time(frames, since, struck),
         outages=list(_outages(found, last, struck)),
         spells=[each for hurt in HURTS for each in _spells(frames[0], since, hurt, struck)],
         failovers=list(_failovers(since, found, struck)),
@@ -171,7 +171,7 @@ def _failovers(since: Sequence[Frame], found: Forecast, struck: float) -> Iterat
                 yield Failover(pod, component, frame.at - struck, of.pod, _after(of.ends, struck))
 
 
-def _whole(frames: Sequence[Frame], since: Sequence[Frame], struck: float) -> float | None:
+def _recovery_time(frames: Sequence[Frame], since: Sequence[Frame], struck: float) -> float | None:
     """The seconds until everything is whole for good; None if it is not in the end."""
     whole = None
     for frame in since:

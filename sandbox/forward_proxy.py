@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from ports.http_server import whole_body
+from ports.http_server import read_body
 from ports.transport import Request, Transport, TransportError
 from sandbox.dataplane.sql import SqlServer
 from sandbox.dataplane.tls import ServerSide, server_context
@@ -195,7 +195,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes | None:
         length = int(self.headers.get("content-length", "0"))
-        return whole_body(self.rfile, length) or None
+        return read_body(self.rfile, length) or None
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Log nothing: the network counts requests."""

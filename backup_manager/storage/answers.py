@@ -80,7 +80,7 @@ def error_from(error: Exception, doing: str, permission: str, location: Location
     """
     text = str(error).partition("\n\nDebug source")[0]
     code, status = _code(text), _status(text)
-    said = _said(text, code, status)
+    said = _error_text(text, code, status)
     meaning = _refusal(error, text, code, status, location) or _failure(error, said, status, location)
     if meaning is BucketMissing:
         cause = _no_bucket(location, said)
@@ -171,7 +171,7 @@ def _status(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _said(text: str, code: str, status: int | None) -> str:
+def _error_text(text: str, code: str, status: int | None) -> str:
     """The answer of the service or the system, without the request."""
     message = _message(text)[:_LONGEST]
     system = found[1].strip() if (found := _OF_SYSTEM.search(text)) else ""

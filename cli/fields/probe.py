@@ -43,13 +43,13 @@ class BadSample(Exception):
         super().__init__(f"the sample of spec.{path} is refused: {'; '.join(map(str, problems))}")
 
 
-def made_of(cluster: Json) -> Sequence[Json]:
+def built_objects(cluster: Json) -> Sequence[Json]:
     """The objects of a cluster without status. Do not modify them."""
-    return _made_of(msgspec.json.encode(cluster))
+    return _built_objects(msgspec.json.encode(cluster))
 
 
 @lru_cache(_KEPT)
-def _made_of(cluster: bytes) -> Sequence[Json]:
+def _built_objects(cluster: bytes) -> Sequence[Json]:
     return tuple(desired_objects(_defaulted(msgspec.json.decode(cluster)), IMAGE))
 
 
@@ -59,7 +59,7 @@ def effect(path: str) -> Effect:
     for pair in pairs(path, fields()[path]):
         if problems := _problems(pair.after):
             raise BadSample(path, problems)
-        if places := differences(made_of(pair.before), made_of(pair.after)):
+        if places := differences(built_objects(pair.before), built_objects(pair.after)):
             return Effect(frozenset(places), pair.title)
     return Effect()
 

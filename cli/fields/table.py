@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from cli.fields.effects import Place
-from cli.fields.probe import effect, made_of
+from cli.fields.probe import built_objects, effect
 from cli.fields.samples import pairs
 from member.fields.declared import (
     AT_RUN_TIME,
@@ -205,12 +205,12 @@ def _places(path: str, places: Iterable[Place]) -> str:
     for (kind, who), keys in told.items():
         if found := _NAMED_CONTAINER.fullmatch(kind):
             containers[who, tuple(keys)].append(found[1])
-    others = [_told(kind, who, keys) for (kind, who), keys in told.items() if not _NAMED_CONTAINER.fullmatch(kind)]
-    named = [_told(f"container {', '.join(names)}:", who, keys) for (who, keys), names in containers.items()]
+    others = [_described(kind, who, keys) for (kind, who), keys in told.items() if not _NAMED_CONTAINER.fullmatch(kind)]
+    named = [_described(f"container {', '.join(names)}:", who, keys) for (who, keys), names in containers.items()]
     return "; ".join([*others, *named])
 
 
-def _told(kind: str, who: str, keys: Sequence[str]) -> str:
+def _described(kind: str, who: str, keys: Sequence[str]) -> str:
     shown = [key for key in keys if key][:_MOST_KEYS]
     more = ["…"] if len(keys) > _MOST_KEYS else []
     return f"{kind} {', '.join([*shown, *more])}".strip() + who
@@ -231,7 +231,7 @@ def _own_components(path: str) -> set[str]:
     if owner:
         name = owner.removesuffix(ITEM)
         return {pair.before["spec"][name][0]["name"]} if owner.endswith(ITEM) else {name}
-    return {made["metadata"]["labels"][COMPONENT] for made in made_of(pair.before)}
+    return {made["metadata"]["labels"][COMPONENT] for made in built_objects(pair.before)}
 
 
 def rows() -> Mapping[str, Row]:

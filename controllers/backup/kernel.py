@@ -76,7 +76,7 @@ class Kernel:
         if now < watched.next_look and stood == watched.stood:
             return None
         watched.next_look, watched.stood = now + EVERY, stood
-        return self._asked(cluster, lambda etcd: read_log_task(etcd, name))
+        return self._query(cluster, lambda etcd: read_log_task(etcd, name))
 
     def rest(self, key: str) -> float:
         """The seconds until the next read."""
@@ -84,12 +84,12 @@ class Kernel:
 
     def ask(self, cluster: Object, name: str) -> LogTask | None:
         """The present task; None if PD does not answer."""
-        task = self._asked(cluster, lambda etcd: read_log_task(etcd, name))
+        task = self._query(cluster, lambda etcd: read_log_task(etcd, name))
         return None if isinstance(task, Unreadable) else task
 
     def names(self, cluster: Object) -> list[str] | None:
         """The names of all present tasks of a cluster; None if PD does not answer."""
-        names = self._asked(cluster, log_task_names)
+        names = self._query(cluster, log_task_names)
         return None if isinstance(names, Unreadable) else names
 
     async def end(self, cluster: Object, name: str) -> bool:
@@ -101,7 +101,7 @@ class Kernel:
             return False
         return True
 
-    def _asked(self, cluster: Object, question: Callable[[EtcdClient], T]) -> T | Unreadable:
+    def _query(self, cluster: Object, question: Callable[[EtcdClient], T]) -> T | Unreadable:
         try:
             return question(self._etcd_of(cluster))
         except _SILENCE as error:

@@ -32,7 +32,7 @@ def finding(spec: BackupSpec, status: Json, name: str, task: LogTask) -> Finding
 
     The task shows whether it is paused.
     """
-    command, state = log_backups.asked(spec, status), _state(task)
+    command, state = log_backups.due_command(spec, status), _state(task)
     if not log_backups.is_in_sync(command, status):
         has_failed = log_backups.entry(status, command).get("phase") == FAILED
         return _synced(command, state) if has_failed and _MEANS[command] == state else None

@@ -98,7 +98,7 @@ async def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
     found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
     if not isinstance(found, Object):
         return None
-    stood = (log_backups.asked(ctx.model.spec, now), _phase(ctx))
+    stood = (log_backups.due_command(ctx.model.spec, now), _phase(ctx))
     task = kernel.look(key, found, ctx.name, stood)
     if task is None:
         return kernel.rest(key)

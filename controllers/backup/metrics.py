@@ -58,7 +58,11 @@ def _saved_until(body: Json, now: Json) -> int | None:
     """The TSO up to which a log backup that should run has saved everything; None for other Backups."""
     try:
         spec = decode(body, Backup).spec
-        if spec.backup_mode != "log" or not now.get("commitTs") or log_backups.asked(spec, now) not in (START, RESUME):
+        if (
+            spec.backup_mode != "log"
+            or not now.get("commitTs")
+            or log_backups.due_command(spec, now) not in (START, RESUME)
+        ):
             return None
         return tso.parse(str(now.get("logCheckpointTs") or now["commitTs"]))
     except (InvalidField, ValueError):

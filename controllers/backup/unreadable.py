@@ -41,7 +41,7 @@ async def report(ctx: JobOwner[Backup], watched: Watched, cause: str) -> LogCond
     unknown = "whether TiKV still saves the log is unknown"
     end = stamp(since + timedelta(seconds=grace))
     await _write_report(ctx, watched, since, f"{what}; {unknown}; the Backup becomes Failed at {end}{remark}")
-    command = log_backups.asked(ctx.model.spec, ctx.status)
+    command = log_backups.due_command(ctx.model.spec, ctx.status)
     if lasted < grace or log_backups.entry(ctx.status, command).get("phase") == FAILED:
         return None
     message = f"{what}, for longer than {duration.go_text(grace)}; {unknown}; make PD reachable for the operator"

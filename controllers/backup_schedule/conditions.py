@@ -59,7 +59,7 @@ def news(status: Json, said: Mapping[str, ConditionValue]) -> Iterator[tuple[str
             yield kind, reason, message
 
 
-def begun_wait(status: Json, said: Mapping[str, ConditionValue]) -> tuple[str, str] | None:
+def new_wait(status: Json, said: Mapping[str, ConditionValue]) -> tuple[str, str] | None:
     """Reason and message of the wait for another backup, if the stored status does not have it yet."""
     _, reason, message = said.get(ACTIVE, (True, "", ""))
     before = condition_of(status.get("conditions") or (), ACTIVE).get("reason")

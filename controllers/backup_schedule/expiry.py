@@ -12,7 +12,7 @@ from apis.backup_paths import backup_path
 from apis.backups import Backup
 from apis.tso import of_time
 from controllers.backup_schedule import log_backup, retention
-from controllers.backup_schedule.made import Made, made_of, timestamp
+from controllers.backup_schedule.made import Made, facts_of, timestamp
 from controllers.backup_schedule.retention import Expired, Log
 from controllers.backup_schedule.scheduling import Scheduling
 from controllers.job_owners.files import everything, reads
@@ -73,7 +73,7 @@ def _log(schedule: Scheduling) -> Log | None:
 
 def _is_still(known: Made, there: Object) -> bool:
     """True if a Backup is unchanged since the decision about it."""
-    found = made_of(there)
+    found = facts_of(there)
     return (found.uid, found.end, found.is_good) == (known.uid, known.end, known.is_good)
 
 

@@ -38,7 +38,7 @@ async def sync(schedule: Scheduling) -> Answer | None:
     template = ctx.model.spec.log_backup_template
     known = cached(schedule)
     if template is None:
-        return _left(known) if ctx.status.get("logBackup") else None
+        return _after_removal(known) if ctx.status.get("logBackup") else None
     if problems := schedule.blocks("metadata.name", _FIELD):
         return (False, INVALID, problems), None
     if known is None and ctx.model.spec.pause:
@@ -61,7 +61,7 @@ async def sync(schedule: Scheduling) -> Answer | None:
     return _stands(there), None
 
 
-def _left(there: Object | None) -> Answer:
+def _after_removal(there: Object | None) -> Answer:
     """The state after the template was removed: the log backup runs until the user deletes it, as in v1.6."""
     if there is None:
         return (False, "NotWanted", f"{_FIELD} is absent, and the log backup is gone"), None

@@ -58,7 +58,7 @@ class Made:
         return self.is_complete and not self.is_doubtful
 
 
-def made_of(backup: Object) -> Made:
+def facts_of(backup: Object) -> Made:
     """The facts about a Backup, whose status may be malformed by other clients."""
     body = backup.decode()
     meta, now = backup.metadata, _tree(body.get("status"))

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from apis import cron
 from apis.times import parse_time
 from controllers.backup_schedule.conditions import ACTIVE
-from controllers.backup_schedule.made import Made, made_of
+from controllers.backup_schedule.made import Made, facts_of
 from controllers.backup_schedule.scheduling import Children
 from kube.objects import Json, Object, condition_of
 from kube.reading import Lister
@@ -69,7 +69,7 @@ class ScheduleMetrics(Collector):
             yield "overdue", (), self._overdue(body.get("spec") or {}, created, good.created if good else created)
 
     def _last_good(self, schedule: Object) -> Made | None:
-        backups = (made_of(each) for each in self._children.backups.list(schedule.metadata.namespace))
+        backups = (facts_of(each) for each in self._children.backups.list(schedule.metadata.namespace))
         mine = [each for each in backups if each.owner == schedule.metadata.uid and each.is_good]
         return max(mine, key=lambda each: each.created, default=None)
 

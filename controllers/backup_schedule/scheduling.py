@@ -11,7 +11,7 @@ from apis.backup_schedules import BackupSchedule
 from apis.decoding import decode
 from apis.problem import InvalidField, Problem
 from apis.times import parse_time
-from controllers.backup_schedule.made import Made, made_of
+from controllers.backup_schedule.made import Made, facts_of
 from controllers.conditions import ConditionValue
 from controllers.job_owners.job_owner import JobOwner
 from kube.actions import Create, Emit
@@ -48,7 +48,7 @@ class Scheduling:
 
     def mine(self, backups: Iterable[Object]) -> list[Made]:
         """The Backups among `backups` that this schedule controls."""
-        return [made_of(each) for each in backups if self.ctx.controls(each)]
+        return [facts_of(each) for each in backups if self.ctx.controls(each)]
 
     def live_backups(self) -> list[Object]:
         """All Backups of the namespace, read live. Raises ApiError, TransportError."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from apis import cron
 from apis.times import parse_time, stamp
 from controllers.backup_schedule.conditions import GROUP_RUNS, LAST_BACKUP_RUNS
-from controllers.backup_schedule.made import Made, made_of, unfinished
+from controllers.backup_schedule.made import Made, facts_of, unfinished
 from controllers.backup_schedule.scheduling import Answer, Scheduling
 from controllers.conditions import INVALID, ConditionValue
 from controllers.key_locks import RETRY_AFTER
@@ -121,7 +121,7 @@ def _of_group(schedule: Scheduling, live: Sequence[Object]) -> list[Made]:
     owners = {ctx.owner.metadata.uid}
     if group:
         owners |= {each.metadata.uid for each in ctx.caches.owners.list(ctx.namespace, {GROUP_LABEL: group})}
-    return [made_of(each) for each in live if _owner(each) in owners or _labelled(each, group)]
+    return [facts_of(each) for each in live if _owner(each) in owners or _labelled(each, group)]
 
 
 def _owner(backup: Object) -> str:

@@ -15,8 +15,8 @@ from controllers.backup_schedule.conditions import (
     LAST_BACKUP_COMPLETE,
     LOG_BACKUP_RUNS,
     VALID,
-    begun_wait,
     last_backup,
+    new_wait,
     news,
     valid,
     with_conditions,
@@ -58,7 +58,7 @@ async def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | N
         said[LAST_BACKUP_COMPLETE] = last
     for kind, reason, message in news(ctx.status, said):
         await ctx.warn(kind, reason, message)
-    if wait := begun_wait(ctx.status, said):
+    if wait := new_wait(ctx.status, said):
         await ctx.note(*wait)
     await ctx.write(with_conditions(ctx.status, said, ctx.now))
     if troubles:

@@ -16,7 +16,7 @@ from member.dm.desired import MASTER
 from member.memory import ClusterMemory
 from member.objects.config_map import CONFIG_FILE
 from member.observed.pods import controls
-from member.observed.running_spec import left_behind
+from member.observed.running_spec import remaining_config
 from member.observed.status import SUSPEND
 
 
@@ -43,7 +43,7 @@ def _configs_of_suspended_masters(dc: DMCluster, deps: Dependencies) -> list[str
     """The configurations that the ConfigMaps of suspended masters keep; empty if masters are not suspended."""
     if dc.status.master.phase != SUSPEND:
         return []
-    return [data.get(CONFIG_FILE, "") for data in left_behind(dc, MASTER, deps.listers)]
+    return [data.get(CONFIG_FILE, "") for data in remaining_config(dc, MASTER, deps.listers)]
 
 
 DM_CLUSTER = cluster_kind(

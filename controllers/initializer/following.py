@@ -49,7 +49,7 @@ def lost(ctx: Reconcile[TidbInitializer]) -> Outcome:
     return _failed(ctx, "the Job was deleted before it ended")
 
 
-def as_told(ctx: Reconcile[TidbInitializer]) -> Outcome:
+def recorded_outcome(ctx: Reconcile[TidbInitializer]) -> Outcome:
     """The outcome recorded at the end of the Job, whose pod may be gone."""
     if ctx.model.status.phase == COMPLETED:
         return Done()

@@ -80,10 +80,10 @@ def _again(ctx: Reconcile[TidbInitializer], job: Object | None) -> Outcome:
     """Keep the recorded outcome, unless the user requests another run, which is noted before anything is deleted."""
     last = job or ctx.cached(CONFIG_MAPS, desired.object_name(ctx.model))
     if last is None or not _is_of_earlier_run(ctx, last):
-        return following.as_told(ctx)
+        return following.recorded_outcome(ctx)
     live = _live(ctx, JOBS, last.metadata.name) or _live(ctx, CONFIG_MAPS, last.metadata.name)
     if live is None or not _is_of_earlier_run(ctx, live):
-        return following.as_told(ctx)
+        return following.recorded_outcome(ctx)
     ctx.model.status = TidbInitializerStatus(phase=PENDING)
     return Waiting("RunningAgain", f"it is run again, since annotation {RUN} has another value")
 

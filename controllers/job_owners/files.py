@@ -60,7 +60,7 @@ def reads(restore: Object, path: str, own: StorageProvider) -> bool:
         return False
     if status.holds(now, status.INVALID) and not has_begun:
         return False
-    if now.get("phase") == status.RETRY_FAILED and _said(now, status.RETRY_FAILED).get("reason") == BEING_REMOVED:
+    if now.get("phase") == status.RETRY_FAILED and _condition(now, status.RETRY_FAILED).get("reason") == BEING_REMOVED:
         return False
     try:
         spec = decode(body, Restore).spec
@@ -83,14 +83,14 @@ def compacts(compact: Object, path: str, own: StorageProvider, until: int | None
         return False  # the operator does nothing for an undecodable CompactBackup
 
 
-def _said(now: Json, kind: str) -> Json:
+def _condition(now: Json, kind: str) -> Json:
     return condition_of(now.get("conditions") or (), kind)
 
 
 def _removes_from(backup: Object, storage: StorageProvider) -> bool:
     body = backup.decode()
     now = body.get("status") or {}
-    if not _said(now, status.CLEAN):
+    if not _condition(now, status.CLEAN):
         return False
     try:
         own = decode(body, Backup).spec

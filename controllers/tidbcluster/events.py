@@ -78,7 +78,7 @@ def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetaile
 def of_restores(clusters: Lister, enqueue: Enqueue, references: ReferencePolicy) -> ResourceEventHandlerDetailedFuncs:
     """A handler that enqueues all TidbClusters of a database when a Restore turns garbage collection off or on."""
 
-    def told(restore: Object | None, priority: int = NEWS) -> None:
+    def enqueue_joined(restore: Object | None, priority: int = NEWS) -> None:
         target = restores.into(restore) if restore is not None else None
         for key in restores.joined(target, clusters.list(), references) if target else ():
             if cluster := clusters.get(*key):
@@ -86,13 +86,13 @@ def of_restores(clusters: Lister, enqueue: Enqueue, references: ReferencePolicy)
 
     def on_update(old: Object, new: Object) -> None:
         if restores.into(old) != restores.into(new):
-            told(old)
-            told(new)
+            enqueue_joined(old)
+            enqueue_joined(new)
 
     return ResourceEventHandlerDetailedFuncs(
-        lambda restore, is_in_initial_list: told(restore, priority_of_add(is_in_initial_list)),
+        lambda restore, is_in_initial_list: enqueue_joined(restore, priority_of_add(is_in_initial_list)),
         on_update,
-        lambda deleted: told(last_known_object(deleted)),
+        lambda deleted: enqueue_joined(last_known_object(deleted)),
     )
 
 

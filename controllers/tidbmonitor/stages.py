@@ -122,7 +122,7 @@ def _ingresses(ctx: Monitor) -> Outcome:
 def _prune(ctx: Monitor) -> Outcome:
     """Delete unwanted objects; none while the desired ones are unknown."""
     inputs = _inputs(ctx)
-    if inputs is None or any(isinstance(each, NotDone) for each in _made(ctx)):
+    if inputs is None or any(isinstance(each, NotDone) for each in _replacements(ctx)):
         return Done()
     wanted: dict[Resource, set[str]] = {}
     for resource, desired in objects.everything(ctx.model, inputs):
@@ -134,7 +134,7 @@ def _prune(ctx: Monitor) -> Outcome:
     return Done()
 
 
-def _made(ctx: Monitor) -> list[Outcome]:
+def _replacements(ctx: Monitor) -> list[Outcome]:
     """The outcomes of the stages that create the replacements of unwanted objects."""
     return [ctx.outcomes[name] for name in ("rights", "services", "configuration", "ingresses")]
 

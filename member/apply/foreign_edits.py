@@ -63,7 +63,7 @@ def foreign_edit(live: Json) -> ForeignEdit | None:
 
 
 def _changes(live: Json, record: Record) -> Iterator[tuple[str, FieldChange]]:
-    if not _is_as_we_left_it(live):
+    if not _is_unedited(live):
         additions_count = _written_generation(live) is not None or is_rolling(live)
         not_compared = _NOT_COMPARED | ({_TEMPLATE} if _has_admitted_template(live) else set())
         for field in dict.fromkeys([*record.spec, *live["spec"]]):
@@ -115,7 +115,7 @@ def _name(item: Any, index: int) -> object:
 # The generation after the operator's last write
 
 
-def _is_as_we_left_it(live: Json) -> bool:
+def _is_unedited(live: Json) -> bool:
     written = _written_generation(live)
     uid, generation = live["metadata"].get("uid"), live["metadata"].get("generation", 0)
     # a write whose changes an admission webhook reverts does not raise the generation

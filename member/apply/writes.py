@@ -73,7 +73,7 @@ async def apply_service(ctx: ClusterContext, desired: Json) -> None:
     elif not ctx.memory.settled.holds(SERVICES, cached, desired):
         live = cached.decode()
         written = stamped(keep_allocated(desired, live), live)
-        before = _with_whole_selector(applied(live) or {}, live)
+        before = _with_live_selector(applied(live) or {}, live)
         await _write(ctx, SERVICES, cached, written, wish=desired, applied_before=before)
 
 
@@ -87,7 +87,7 @@ async def _write(
         ctx.memory.settled.note(resource, cached, wish)
 
 
-def _with_whole_selector(before: Json, live: Json) -> Json:
+def _with_live_selector(before: Json, live: Json) -> Json:
     """The last applied state with the whole live selector, so that foreign keys go: with one, no pod matches."""
     spec = before.get("spec") or {}
     return before | {"spec": spec | {"selector": live["spec"].get("selector") or {}}}

@@ -52,7 +52,7 @@ def _workers_serving(ctx: DMContext) -> Outcome:
     return Waiting("DMWorkerUnhealthy", what, next_poll(ctx, WORKER))
 
 
-def _workers_known(ctx: DMContext) -> Waiting | None:
+def _wait_for_workers(ctx: DMContext) -> Waiting | None:
     """The wait for the masters' report before a worker restarts: another worker may be away (F7)."""
     if ctx.status.worker.synced:
         return None
@@ -87,7 +87,7 @@ DM_WORKER = Workload(
     stateful_set=desired.worker_stateful_set,
     serving=_workers_serving,
     scaling=scaling.WORKER_SCALING,
-    rolling=Rolling(_workers_known, _unmet_condition, ignored_pods=failover.ignored_workers),
+    rolling=Rolling(_wait_for_workers, _unmet_condition, ignored_pods=failover.ignored_workers),
     failover=failover.worker_failover,
     housekeeping=scaling.take_out_offline,
 )

@@ -65,7 +65,7 @@ def _ordinal_of_master(ctx: DMContext, name: str) -> int | None:
 
 async def _drain_master(removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx: DMContext = removal.ctx
-    if obstacle := _nothing_left(ctx) or _too_early(removal):
+    if obstacle := _refuse_last_master(ctx) or _too_early(removal):
         return obstacle
     soon, masters = next_poll(ctx, MASTER), api_clients.dm_masters(ctx)
     leader, found = masters.led_masters()
@@ -88,7 +88,7 @@ async def _drain_master(removal: PodRemoval) -> Evidence | Waiting | Refused:
     return kept or master_gone(ctx, removal.name) or waiting
 
 
-def _nothing_left(ctx: DMContext) -> Refused | None:
+def _refuse_last_master(ctx: DMContext) -> Refused | None:
     """The refusal to remove the last master: only the masters know the tasks."""
     if desired_replicas(ctx.tc, MASTER) > 0:
         return None
@@ -272,7 +272,7 @@ def _is_undesired(ctx: DMContext, name: str, live: Object | None) -> bool:
     return gone and ordinal not in ordinals_of(live.decode()).ordinals
 
 
-def _known(ctx: DMContext) -> Waiting | None:
+def _wait_for_report(ctx: DMContext) -> Waiting | None:
     """The wait for the masters' report: only they know which worker has used the volumes."""
     if predicates.is_synced(ctx.tc, WORKER):
         return None
@@ -294,6 +294,6 @@ def _volumes_unused(ctx: DMContext, pod: str) -> Evidence | None:
 
 
 WORKER_SCALING = Scaling(
-    ScaleOut(limit=lambda _: 1, allowed=_known, is_member=_is_worker, volumes_unused=_volumes_unused),
+    ScaleOut(limit=lambda _: 1, allowed=_wait_for_report, is_member=_is_worker, volumes_unused=_volumes_unused),
     ScaleIn(limit=lambda _: 1, drain=_drain_worker, cancel=_cancel_worker),
 )

@@ -37,7 +37,7 @@ def observe_masters(ctx: DMContext) -> Outcome:
         return Done()
     if not ready_pods(pods) and desired_replicas(ctx.tc, MASTER):
         return Waiting("DMMasterNotReady", "no pod of dm-master is Ready yet")
-    return _asked(ctx, bool(status.members), lambda masters: _set_masters(ctx, pods, masters))
+    return _observe(ctx, bool(status.members), lambda masters: _set_masters(ctx, pods, masters))
 
 
 def observe_workers(ctx: DMContext) -> Outcome:
@@ -50,10 +50,10 @@ def observe_workers(ctx: DMContext) -> Outcome:
     if not ctx.status.master.synced:
         return Waiting("DMMasterUnknown", "waiting for the masters to report the workers", next_poll(ctx, WORKER))
     names = {pod.metadata.name for pod in pods}
-    return _asked(ctx, bool(status.members), lambda masters: _set_workers(ctx, names, masters))
+    return _observe(ctx, bool(status.members), lambda masters: _set_workers(ctx, names, masters))
 
 
-def _asked(ctx: DMContext, known: bool, look: Callable[[DMMasterClient], None]) -> Outcome:
+def _observe(ctx: DMContext, known: bool, look: Callable[[DMMasterClient], None]) -> Outcome:
     try:
         _look_at_any(ctx, look)
     except BadTlsMaterial as error:

@@ -76,7 +76,7 @@ def _judge(ctx: ClusterContext, member: Workload) -> float | None:
     stored = _stored(ctx, name)
     lasted = watches.look(_OUT_OF_SERVICE, name, ctx.deps.clock).seconds
     left = (_GRACE_OF_RESTARTS if name in ctx.memory.rolls.announced else _GRACE) - lasted
-    if left > 0 and not (stored and _is_told(stored)):
+    if left > 0 and not (stored and _is_reported(stored)):
         return min(left, _LOOK_AGAIN)
     ctx.unavailable[name] = verdict
     if not is_observed(ctx, name):
@@ -213,14 +213,14 @@ def has_served(ctx: ClusterContext, component: str) -> bool:
     if component in ctx.memory.stopwatches.known(_OUT_OF_SERVICE):
         return True
     stored = _stored(ctx, component)
-    return stored is not None and (any(stored.health) or _is_told(stored))
+    return stored is not None and (any(stored.health) or _is_reported(stored))
 
 
 def _stored(ctx: ClusterContext, component: str) -> ComponentStatus | None:
     return component_type(component).status(stored_status(ctx))
 
 
-def _is_told(stored: ComponentStatus) -> bool:
+def _is_reported(stored: ComponentStatus) -> bool:
     ready = condition_of(stored.conditions, "Ready")
     return ready.get("status") == "False" and ready.get("reason") in REASONS
 

@@ -70,7 +70,7 @@ def statements(text: str) -> Iterator[str]:
         yield statement.strip()
 
 
-def told(error: Any, secrets: list[str]) -> str:
+def redacted(error: Any, secrets: list[str]) -> str:
     """The server's answer, without passwords."""
     text = ": ".join(str(each) for each in error.args) or type(error).__name__
     for secret in filter(None, secrets):
@@ -108,7 +108,7 @@ def connect(settings: Settings, root: str, pause: Callable[[float], None]) -> An
                     break
         if attempt < TRIES - 1:
             pause(PAUSE)
-    raise StepFailed(f"connect to {settings.host}:{settings.port} as root: {told(error, [root])}")
+    raise StepFailed(f"connect to {settings.host}:{settings.port} as root: {redacted(error, [root])}")
 
 
 def carry_out(settings: Settings, pause: Callable[[float], None]) -> None:
@@ -129,7 +129,7 @@ def carry_out(settings: Settings, pause: Callable[[float], None]) -> None:
             code = error.args[0] if error.args else type(error).__name__
             hidden = not arguments and SECRETS.search(statement)
             answer = f"error {code}; its text is not shown, as the statement seems to hold a secret"
-            raise StepFailed(f"{step}: {answer if hidden else told(error, list(users.values()))}") from None
+            raise StepFailed(f"{step}: {answer if hidden else redacted(error, list(users.values()))}") from None
 
     for user, password in sorted(users.items(), key=lambda each: each[0] != "root"):
         if user == "root":

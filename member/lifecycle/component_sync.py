@@ -45,8 +45,8 @@ from member.lifecycle.creation import (
     moved,
     previous_stateful_set,
     read_claims,
+    recreate_unstarted,
     recreated,
-    remade_before_it_ran,
 )
 from member.lifecycle.refused_writes import attempted, first_refusal, kept, updated, with_refusal
 from member.lifecycle.roll import PodDeletion, give_back, next_roll
@@ -105,7 +105,7 @@ async def act(ctx: ClusterContext, member: Workload) -> Outcome:
         return _removed(ctx, spec)
     if (why := member.unused(ctx.tc)) and ctx.stateful_set(member.name) is None:
         return Done(why)
-    outcome = await _told_if_broken_off(ctx, member, spec)
+    outcome = await _act_and_report(ctx, member, spec)
     if ctx.tc.spec.paused:
         return outcome
     other = await member.housekeeping(ctx)
@@ -114,7 +114,7 @@ async def act(ctx: ClusterContext, member: Workload) -> Outcome:
     return in_time_for(other, outcome) if isinstance(outcome, Done) else in_time_for(outcome, other)
 
 
-async def _told_if_broken_off(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
+async def _act_and_report(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     """Call `_act`; if it fails, assume that this component would have rolled, so that later ones wait (7.2)."""
     try:
         return await _act(ctx, member, spec)
@@ -163,7 +163,7 @@ async def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> O
             return restored
     if waiting := await _gate(ctx, member):
         return waiting
-    live = known or _ours(ctx, member.name, _left_unseen(ctx, member.name))
+    live = known or _ours(ctx, member.name, _uncached_stateful_set(ctx, member.name))
     if live is None and (unwanted := await moved(ctx, member.name, asks=True) or unverified_pd(ctx)):
         return unwanted
     services = [partial(apply_service, ctx, service) for service in member.services(ctx.tc)]
@@ -320,7 +320,7 @@ def _is_looked_at_again(outcome: NotDone) -> bool:
     return isinstance(outcome, Failed) or bool(outcome.retry_after)
 
 
-def _left_unseen(ctx: ClusterContext, component: str) -> Object | None:
+def _uncached_stateful_set(ctx: ClusterContext, component: str) -> Object | None:
     """The StatefulSet if no cache shows it; read live only if the component has run or the name was seen before.
 
     In other cases `stateful_set.create` finds an existing one.
@@ -380,7 +380,7 @@ async def _update(
     """Write the differences in a StatefulSet and its ConfigMap; with `as_it_runs`, only those that restart no pod."""
     body = live.decode()
     choice, wanted, waiting = wanted_state(ctx, member, spec, body)
-    if remade := await remade_before_it_ran(ctx, member.name, live, body, wanted):
+    if remade := await recreate_unstarted(ctx, member.name, live, body, wanted):
         return remade
     refused = _other_mounts(spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
     refused = refused or _too_new_for_kubernetes(ctx, spec, wanted, body)

@@ -433,7 +433,7 @@ def _is_unchanged(live: Object, cached: Object) -> bool:
     return (now.uid, now.generation) == (then.uid, then.generation) and now.deletion_timestamp is None
 
 
-async def remade_before_it_ran(
+async def recreate_unstarted(
     ctx: ClusterContext, component: str, cached: Object, body: Json, wanted: Json
 ) -> Waiting | None:
     """Delete a StatefulSet for recreation if it cannot be changed as wanted and no pod of it has ever run.

@@ -65,7 +65,7 @@ class OwnChange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Noted:
     """The defaulted cluster that a template was written for; `is_current` if the user has not changed it since."""
 
     cluster: Cluster
@@ -98,11 +98,11 @@ def own_change(
     `body` is the StatefulSet, or what a deleted one has left. `change` is the difference in the pod template, `data`
     the content of its ConfigMap.
     """
-    known = _known(ctx, body)
+    known = _noted(ctx, body)
     if known is None:
         if change is None:
             return None
-        then = _as_v16_made(ctx, member, body, data) or desired
+        then = _as_built_by_v16(ctx, member, body, data) or desired
         return OwnChange(change) if _is_in_every_cluster(ctx, member, body, then) else None
     if not _asks_for_another(member, known.cluster, ctx.tc):
         return OwnChange(change)
@@ -111,16 +111,16 @@ def own_change(
 
 def stateful_set_before(ctx: ClusterContext, member: Workload, body: Json | None) -> Json | None:
     """The StatefulSet that this version builds for the cluster in the note; None if there is no readable note."""
-    return _made_before(ctx, body, lambda tc: member.stateful_set(tc, ""))
+    return _built_before(ctx, body, lambda tc: member.stateful_set(tc, ""))
 
 
 def content_before(ctx: ClusterContext, member: Workload, body: Json | None) -> Content | None:
     """The configuration that this version builds for the cluster in the note; None if there is no readable note."""
-    return _made_before(ctx, body, member.content)
+    return _built_before(ctx, body, member.content)
 
 
-def _made_before(ctx: ClusterContext, body: Json | None, make: Callable[[Cluster], _T]) -> _T | None:
-    known = _known(ctx, body) if body else None
+def _built_before(ctx: ClusterContext, body: Json | None, make: Callable[[Cluster], _T]) -> _T | None:
+    known = _noted(ctx, body) if body else None
     try:
         return make(known.cluster) if known else None
     except InvalidField:
@@ -206,7 +206,7 @@ def _metadata(tc: Cluster) -> dict[str, dict[str, str]]:
     }
 
 
-def _known(ctx: ClusterContext, body: Json) -> _Known | None:
+def _noted(ctx: ClusterContext, body: Json) -> _Noted | None:
     written = _note_of(body)
     if written is None:
         return None
@@ -218,18 +218,18 @@ def _known(ctx: ClusterContext, body: Json) -> _Known | None:
         return None
     there, theirs = ctx.owner.metadata, (written.uid, written.generation, written.metadata)
     is_current = theirs == (there.uid, there.generation, _metadata(ctx.tc))
-    return _Known(structs.replace(cluster, status=ctx.tc.status), is_current)
+    return _Noted(structs.replace(cluster, status=ctx.tc.status), is_current)
 
 
 # Without a note
 
 
-def _as_v16_made(ctx: ClusterContext, member: Workload, body: Json, data: Mapping[str, str]) -> Json | None:
+def _as_built_by_v16(ctx: ClusterContext, member: Workload, body: Json, data: Mapping[str, str]) -> Json | None:
     """The StatefulSet as v1.6 built it for this cluster; None if v1.6 wrote a different configuration."""
     if not all(same_toml(data.get(key), text) for key, text in member.content_of_v16(ctx.tc).config_files.items()):
         return None
     made = member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body))
-    return with_running_template(body, member.made_by_v16(ctx.tc, made))
+    return with_running_template(body, member.as_built_by_v16(ctx.tc, made))
 
 
 def _is_in_every_cluster(ctx: ClusterContext, member: Workload, body: Json, desired: Json) -> bool:

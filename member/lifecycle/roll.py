@@ -149,7 +149,7 @@ async def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selec
 async def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
     upgrading = is_upgrading(view.body, view.cached, view.rolling.ignored_pods(view.ctx))
     if desired["spec"]["updateStrategy"]["type"] == ON_DELETE:
-        return await _left_to_the_user(view, changed, upgrading)
+        return await _leave_to_the_user(view, changed, upgrading)
     if changed:
         return await _begin(view, desired, changed)
     if not upgrading and not _is_unfinished_on_delete(view):
@@ -180,7 +180,7 @@ def _is_unfinished_on_delete(view: RollView) -> bool:
     return any(not (pod.updated or pod.ignored or pod.held) for pod in view.rolling_pods(view.cached))
 
 
-async def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:
+async def _leave_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:
     if not changed and not upgrading:
         return await _finish(view, UpdateStrategy.on_delete())
     what = f"{view.component} has the update strategy OnDelete; its pods get the new revision once you delete them"

@@ -235,18 +235,18 @@ def _stuck_since(ctx: ClusterContext, component: str, kind: str, step: str, reas
     (timer,) = ctx.memory.failure_timers.update(kind, [step], ctx.deps.clock).values()
     measured = [timer.since] if timer.seconds >= _STUCK.total_seconds() else []
     return min(
-        [*measured, *_reported(ctx, component, step), *_begun_before(ctx, component, kind, step, reason)], default=None
+        [*measured, *_reported(ctx, component, step), *_earlier_begin(ctx, component, kind, step, reason)], default=None
     )
 
 
 def _reported(ctx: ClusterContext, component: str, step: str) -> Iterator[datetime]:
     """Since when the condition reports that this step is stuck; a former process may have set it."""
-    told, since = _told(ctx, component)
+    told, since = _progressing(ctx, component)
     if since and told.get("reason") == STANDS_STILL and step in str(told.get("message")):
         yield since - _STUCK
 
 
-def _begun_before(ctx: ClusterContext, component: str, kind: str, step: str, reason: str) -> Iterator[datetime]:
+def _earlier_begin(ctx: ClusterContext, component: str, kind: str, step: str, reason: str) -> Iterator[datetime]:
     """The begin of a step that has lasted too long, and that a former process began.
 
     The condition says since when its reason lasts, under which other steps may have passed. So its time counts only for
@@ -254,7 +254,7 @@ def _begun_before(ctx: ClusterContext, component: str, kind: str, step: str, rea
     """
     begins = ctx.memory.rolls.begins
     if kind not in begins:
-        told, since = _told(ctx, component)
+        told, since = _progressing(ctx, component)
         is_this = bool(reason) and told.get("reason") == reason and step in str(told.get("message"))
         begins[kind] = (step, since if is_this else None)
     begun_with, since = begins[kind]
@@ -264,7 +264,7 @@ def _begun_before(ctx: ClusterContext, component: str, kind: str, step: str, rea
         yield since
 
 
-def _told(ctx: ClusterContext, component: str) -> tuple[Json, datetime | None]:
+def _progressing(ctx: ClusterContext, component: str) -> tuple[Json, datetime | None]:
     """The component's condition Progressing, and its time."""
     status = predicates.status_of(ctx.tc, component)
     told = condition_of(status.conditions if status else (), "Progressing")

@@ -63,8 +63,8 @@ class Workload:
     of its node, if its version accepts labels (`ComponentType.located_since`). `commands` run what annotations of
     single pods request.
 
-    Upgrades from v1.6, which ignores parts of the spec: `made_by_v16` turns this version's StatefulSet into the one of
-    v1.6, and `configured_by_v16` returns the configuration of v1.6.
+    Upgrades from v1.6, which ignores parts of the spec: `as_built_by_v16` turns this version's StatefulSet into
+    v1.6's, and `configured_by_v16` returns v1.6's configuration.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Workload:
     housekeeping: Callable[[OwnContext], Decision[Outcome | None]] = _nothing
     locate: Callable[[OwnContext, str, Mapping[str, str]], Action[None]] | None = None
     commands: Mapping[str, CommandAct] = field(default_factory=dict)
-    made_by_v16: Callable[[OwnCluster, Json], Json] = _as_it_is
+    as_built_by_v16: Callable[[OwnCluster, Json], Json] = _as_it_is
     configured_by_v16: Callable[[OwnCluster], Content] | None = None
 
     def content_of_v16(self, tc: OwnCluster) -> Content:

@@ -79,17 +79,17 @@ def _without_unset(tree: Json, *, keep_zero: bool = False) -> Json:
     kept: Json = {}
     for key, value in tree.items():
         zero_matters = keep_zero or key in _ZERO_MATTERS
-        said = _said(value, keep_zero=keep_zero or key in _ZERO_MATTERS_BELOW)
+        said = _stated(value, keep_zero=keep_zero or key in _ZERO_MATTERS_BELOW)
         if said not in (None, {}, []) and (said or zero_matters):
             kept[key] = said
     return kept
 
 
-def _said(value: object, *, keep_zero: bool) -> object:
+def _stated(value: object, *, keep_zero: bool) -> object:
     if isinstance(value, dict):
         return _without_unset(value, keep_zero=keep_zero)
     if isinstance(value, list):
-        return [_said(item, keep_zero=keep_zero) for item in value]
+        return [_stated(item, keep_zero=keep_zero) for item in value]
     return value
 
 

@@ -135,7 +135,7 @@ def _refers_to(one: Object, other: Object) -> bool:
 def _occupied(ctx: ReconcileContext, instance: str, related: set[str]) -> Refused | Waiting | None:
     """Objects of other clusters with the instance name, which block a cluster that has not started yet."""
     own = {ctx.name, *related}
-    if left := list(_left(ctx, own)):
+    if left := list(_leftovers(ctx, own)):
         owners = ", ".join(sorted({owner for owner, _ in left}))
         what = f"instance name {instance} is carried by objects of TidbCluster {owners}"
         return Waiting(TAKEN, f"{what}; waiting until they are gone: {_some([each for _, each in left])}", _LOOK_AGAIN)
@@ -152,7 +152,7 @@ def _occupied(ctx: ReconcileContext, instance: str, related: set[str]) -> Refuse
     return Refused(TAKEN, f"{what}; delete them, or give this TidbCluster another label {INSTANCE_LABEL}", _LOOK_AGAIN)
 
 
-def _left(ctx: ReconcileContext, own: set[str]) -> Iterator[tuple[str, str]]:
+def _leftovers(ctx: ReconcileContext, own: set[str]) -> Iterator[tuple[str, str]]:
     """The other TidbClusters that control an object with the instance name, and that object."""
     listers, carried = ctx.listers, labels.cluster_labels(ctx.tc)
     for resource, lister in (

@@ -135,13 +135,13 @@ def is_mislabelled(stateful_set: Json, pod: Object, revisions: Callable[[Json], 
     status, told = stateful_set.get("status") or {}, pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
     if told == status.get("updateRevision") or status.get("currentRevision") != status.get("updateRevision"):
         return False
-    if not _is_made_from(stateful_set["spec"]["template"]["spec"], pod):
+    if not _matches_template(stateful_set["spec"]["template"]["spec"], pod):
         return False
     # a roll that was reverted leaves pods of a revision that is neither the current nor the newest one
     return not (told and told in revisions(stateful_set))
 
 
-def _is_made_from(template: Json, pod: Object) -> bool:
+def _matches_template(template: Json, pod: Object) -> bool:
     """True if a pod has everything that the template's spec says."""
     spec = pod.decode()["spec"]
     rest = {key: value for key, value in template.items() if key not in _NAMED}

@@ -49,7 +49,7 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
             mounted[part.name] = config_map.decode().get("data") or {}
     config_files = {name: data.get(component_type(name).config.file, "") for name, data in mounted.items()}
     file = component_type("pd").config.file
-    left = () if "pd" in stateful_sets else [data.get(file, "") for data in left_behind(tc, "pd", listers)]
+    left = () if "pd" in stateful_sets else [data.get(file, "") for data in remaining_config(tc, "pd", listers)]
     return observe(stateful_sets, config_files, _domains(tc, listers, mounted), _instance(tc, listers), left)
 
 
@@ -63,12 +63,12 @@ def _domains(tc: TidbCluster, listers: Listers, mounted: Mapping[str, Mapping[st
     """The domains under which pods register, and the domains in the addresses of PD's members."""
     book = address_book(tc)
     registered = (book.domain_of("pd", member.client_url) for member in tc.status.pd.members.values())
-    data = mounted.values() or left_behind(tc, "pd", listers)
+    data = mounted.values() or remaining_config(tc, "pd", listers)
     scripts = (domain_of(each.get(STARTUP_SCRIPT, "")) for each in data)
     return {domain for domain in (*registered, *scripts) if domain is not None}
 
 
-def left_behind(tc: Cluster, component: str, listers: Listers) -> list[dict[str, str]]:
+def remaining_config(tc: Cluster, component: str, listers: Listers) -> list[dict[str, str]]:
     """The contents of a component's ConfigMaps, which remain while the component is suspended."""
     maps = listers.config_maps.list(tc.metadata.namespace, base_labels(tc, component))
     return [config_map.decode().get("data") or {} for config_map in maps]

@@ -85,7 +85,7 @@ def _votes(ctx: ReconcileContext, member: Health) -> bool:
 
 async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx = removal.ctx
-    if obstacle := _nothing_left_to_lead(ctx) or _too_early(removal):
+    if obstacle := _refuse_last_member(ctx) or _too_early(removal):
         return obstacle
     soon, pd = next_poll(ctx, "pd"), api_clients.pd(ctx)
     members = pd.members()
@@ -117,7 +117,7 @@ def _stands_in(removal: PodRemoval, found: Sequence[Voter], others: str) -> Wait
     return Waiting("PDFailedOver", what, next_poll(ctx, "pd"), serves=True)
 
 
-def _nothing_left_to_lead(ctx: ReconcileContext) -> Refused | None:
+def _refuse_last_member(ctx: ReconcileContext) -> Refused | None:
     """The refusal to remove the last member, on which everything depends (F34)."""
     if desired_replicas(ctx.tc, "pd") > 0:
         return None

@@ -62,7 +62,7 @@ def _microservice(name: str) -> Workload:
             unmet_condition=partial(_unmet_condition, name),
             prepare=partial(_prepare, name),
         ),
-        made_by_v16=lambda tc, made: desired.made_by_v16(tc, name, made),
+        as_built_by_v16=lambda tc, made: desired.as_built_by_v16(tc, name, made),
     )
 
 

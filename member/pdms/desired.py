@@ -70,7 +70,7 @@ def stateful_set(tc: TidbCluster, name: str, config_map_name: str) -> Json:
     return stateful_sets.stateful_set(own, template=template, claims=volumes.storage_volume_claims(name, spec))
 
 
-def made_by_v16(tc: TidbCluster, name: str, made: Json) -> Json:
+def as_built_by_v16(tc: TidbCluster, name: str, made: Json) -> Json:
     """The same without what v1.6 ignores: the cluster's ServiceAccount, and mounts without volumes (objects.md 3.5)."""
     spec, containers = _spec(tc, name), made["spec"]["template"]["spec"]["containers"]
     ignored = [] if spec.storage_volumes else spec.additional_volume_mounts

@@ -33,7 +33,7 @@ def _serving(ctx: ReconcileContext) -> Outcome:
     return Waiting("PumpNodesNotOnline", what, next_poll(ctx, "pump"))
 
 
-def _nodes_known(ctx: ReconcileContext) -> Waiting | None:
+def _wait_for_nodes(ctx: ReconcileContext) -> Waiting | None:
     """The wait for a current report of PD: only PD knows which pods have a node (F7)."""
     if isinstance(ctx.observations.get("pump", Done()), Done):
         return None
@@ -47,7 +47,7 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
 
 _OUT = ScaleOut(
     limit=scale_out_parallelism,
-    allowed=_nodes_known,
+    allowed=_wait_for_nodes,
     is_member=is_online,
     volumes_unused=pump_node_gone,
 )
@@ -95,5 +95,5 @@ PUMP = Workload(
         refused_upgrade=_refused_upgrade,
         begin=_begin,
     ),
-    made_by_v16=desired.made_by_v16,
+    as_built_by_v16=desired.as_built_by_v16,
 )

@@ -70,7 +70,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     )
 
 
-def made_by_v16(tc: TidbCluster, made: Json) -> Json:
+def as_built_by_v16(tc: TidbCluster, made: Json) -> Json:
     """The same without what v1.6 ignores: volumes and mounts of the user's, and who sets sysctls (objects.md 4.8)."""
     pump, spec, there = component(tc, "pump"), _spec(tc), made["spec"]["template"]["spec"]
     return pod.with_other_fields(

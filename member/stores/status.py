@@ -158,13 +158,13 @@ def scale_out(kind: StoreKind) -> ScaleOut:
     """The scale-out procedure of a kind of stores."""
     return ScaleOut(
         limit=scale_out_parallelism,
-        allowed=lambda ctx: _stores_known(ctx, kind),
+        allowed=lambda ctx: _wait_for_stores(ctx, kind),
         is_member=lambda ctx, pod: any(store.pod_name == pod for store in kind.status_in(ctx).stores.values()),
         volumes_unused=lambda ctx, pod: no_store(ctx, kind.name, pod),
     )
 
 
-def _stores_known(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
+def _wait_for_stores(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
     """The wait for a current report of PD: only PD knows which pods have a store (F7)."""
     if kind.status_in(ctx).synced:
         return None

@@ -57,5 +57,5 @@ TIPROXY = Workload(
     serving=_serving,
     rolling=ROLLING,
     locate=_locate,
-    made_by_v16=desired.made_by_v16,
+    as_built_by_v16=desired.as_built_by_v16,
 )

@@ -245,7 +245,7 @@ def _readiness(tc: TidbCluster, spec: TiProxySpec) -> Json:
     return pod.command_handler(*words)
 
 
-def made_by_v16(tc: TidbCluster, made: Json) -> Json:
+def as_built_by_v16(tc: TidbCluster, made: Json) -> Json:
     """The same without the readiness probe, which v1.6 ignores."""
     there = made["spec"]["template"]["spec"]["containers"]
     own = {"readinessProbe"} if _readiness(tc, _spec(tc)) else set()

@@ -187,14 +187,14 @@ async def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | 
 def _kept(spec: Component, awaiting: Sequence[Object], in_vain: Sequence[Object]) -> Refused | None:
     """The refusal of claims that stay although they differ from the spec; None if there are none."""
     if awaiting:
-        claims = _told(awaiting)
+        claims = _described(awaiting)
         return Refused(
             "VolumeCantChange",
             f"{spec.field}: {claims} is kept, as its volume is to come with data, such as from a snapshot; let the "
             "spec ask for the same, or delete the claim if nobody needs that data",
         )
     if in_vain:
-        claims = _told(in_vain)
+        claims = _described(in_vain)
         return Refused(
             "VolumeCantChange",
             f"{spec.field}: {claims} came out no better when it was made again, as something, such as an admission "
@@ -207,15 +207,15 @@ def _is_as_before(ctx: ClusterContext, body: Json, claim: Object) -> bool:
     """True if a claim requests the same as its predecessor, which was deleted so that this StatefulSet recreates it."""
     name, uid = claim.metadata.name, claim.metadata.uid
     made_by, before, asked = ctx.memory.remade_claims.get(name, ("", "", ""))
-    return uid != before and (body["metadata"]["uid"], _asked(claim)) == (made_by, asked)
+    return uid != before and (body["metadata"]["uid"], _requested(claim)) == (made_by, asked)
 
 
-def _told(claims: Sequence[Object]) -> str:
+def _described(claims: Sequence[Object]) -> str:
     """The names of claims, with what they request."""
-    return f"PersistentVolumeClaim {', '.join(f'{each.metadata.name} ({_asked(each)})' for each in claims)}"
+    return f"PersistentVolumeClaim {', '.join(f'{each.metadata.name} ({_requested(each)})' for each in claims)}"
 
 
-def _asked(claim: Object) -> str:
+def _requested(claim: Object) -> str:
     asked = claim.decode_as(Claim).spec
     of_class = f" of storage class {asked.storage_class_name}" if asked.storage_class_name else ""
     return f"{asked.resources.requests.storage}{of_class}"
@@ -256,5 +256,5 @@ async def _delete(ctx: ClusterContext, body: Json, cached: Object, wanted: Evide
         return
     await Delete(seen, wanted & shown_by(seen, "the claim has no volume, and awaits no data"))
     name, uid = cached.metadata.name, cached.metadata.uid
-    ctx.memory.remade_claims[name] = (body["metadata"]["uid"], uid, _asked(cached))
+    ctx.memory.remade_claims[name] = (body["metadata"]["uid"], uid, _requested(cached))
     await record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)

@@ -12,7 +12,7 @@ from apis.accessor import Component
 from cli.fields import probe, samples, table
 from cli.fields.__main__ import PAGE
 from cli.fields.effects import Place, differences
-from cli.fields.probe import BadSample, effect, made_of
+from cli.fields.probe import BadSample, built_objects, effect
 from cli.fields.samples import Pair, pairs
 from kube.objects import Json
 from member.fields.declared import AT_RUN_TIME, NO_EFFECT, TESTS, fields, fits
@@ -68,7 +68,7 @@ def texts(path: str) -> Iterator[str]:
 def is_seen(path: str) -> bool:
     """True if the objects show the field's value."""
     pair = pair_of(path)
-    before, after = (set(leaves(made_of(cluster))) for cluster in (pair.before, pair.after))
+    before, after = (set(leaves(built_objects(cluster))) for cluster in (pair.before, pair.after))
     changed = "\n".join(before ^ after)
     return any(fits(path, way) for way in WAYS) or all(each in changed for each in texts(path))
 
@@ -131,7 +131,7 @@ def test_a_field_without_effect_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_field_that_a_builder_forgets_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten = "tikv.priorityClassName"
     monkeypatch.setattr(Component, "priority_class_name", property(lambda _: None))
-    monkeypatch.setattr(probe, "_made_of", probe._made_of.__wrapped__)
+    monkeypatch.setattr(probe, "_built_objects", probe._built_objects.__wrapped__)
     found = effect.__wrapped__(forgotten)
     monkeypatch.undo()
     monkeypatch.setattr(table, "effect", lambda path: found if path == forgotten else effect(path))

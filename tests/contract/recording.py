@@ -15,7 +15,7 @@ import urllib3
 import yaml
 
 from kube.objects import Json
-from ports.http_server import whole_body
+from ports.http_server import read_body
 from tests.contract.differences import is_known, is_left_out, tells_what_is_served
 from tests.contract.worlds import eventually
 
@@ -117,7 +117,7 @@ class _Connection(BaseHTTPRequestHandler):
         answer = self.server.pool.request(
             self.command,
             self.server.upstream + self.path,
-            body=whole_body(self.rfile, length) or None,
+            body=read_body(self.rfile, length) or None,
             headers=self._headers(),
             preload_content=False,
             timeout=60.0,

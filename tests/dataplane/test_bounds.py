@@ -10,7 +10,7 @@ import pytest
 from dataplane.addresses import Address
 from dataplane.calls import Caller
 from dataplane.dm import DMMasterClient
-from dataplane.errors import MalformedAnswer, said
+from dataplane.errors import MalformedAnswer, error_text
 from dataplane.pd import PDClient
 from dataplane.ticdc import TiCDCClient
 from dataplane.tikv import TiKVClient
@@ -163,4 +163,4 @@ def test_an_error_does_not_keep_the_answer_that_it_is_about(end: bytes) -> None:
     ],
 )
 def test_quotes_a_server_only_if_its_error_has_a_documented_form(body: bytes, quoted: str) -> None:
-    assert quoted == said(body)
+    assert quoted == error_text(body)

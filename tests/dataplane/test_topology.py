@@ -27,16 +27,16 @@ def test_finds_servers_whose_ttl_has_expired(world: EtcdWorld) -> None:
     world.etcd.put(b"/topology/tidb/a:4000/info", b"{}")
     world.etcd.put(b"/topology/tidb/b:4000/info", b"{}")
     world.etcd.put(b"/topology/tidb/b:4000/ttl", b"1")
-    assert ["a:4000"] == topology.left_behind(world.client)
+    assert ["a:4000"] == topology.stale_servers(world.client)
     topology.forget(world.client, "a:4000")
-    assert [] == topology.left_behind(world.client)
+    assert [] == topology.stale_servers(world.client)
     assert [b"/topology/tidb/b:4000/info", b"/topology/tidb/b:4000/ttl"] == sorted(world.etcd.keys)
 
 
 @pytest.mark.parametrize("name", ["a:4000/\x1b[2J", "a:4000/b", "a" * 1000, ""])
 def test_ignores_keys_that_are_not_of_a_server(world: EtcdWorld, name: str) -> None:
     world.etcd.put(f"/topology/tidb/{name}/info".encode(), b"{}")
-    assert [] == topology.left_behind(world.client)
+    assert [] == topology.stale_servers(world.client)
 
 
 @pytest.mark.rule("dataplane-apis-4")

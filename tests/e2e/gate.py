@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from controllers.status_pacing import DETAILS
-from ports.http_server import whole_body
+from ports.http_server import read_body
 from ports.transport import ByteStream, Request, Transport, TransportError
 from tests.e2e.waiting import CLOCK, eventually
 
@@ -157,7 +157,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _forward(self) -> None:
         length = int(self.headers.get("content-length", "0"))
-        body = whole_body(self.rfile, length) or None
+        body = read_body(self.rfile, length) or None
         headers = {name: value for name, value in self.headers.items() if name.lower() in ("accept", "content-type")}
         try:
             stream = self.server.gate.answer(Request(self.command, self.path, headers, body))

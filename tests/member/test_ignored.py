@@ -9,7 +9,7 @@ from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster
 from apis.validation import stricter, validate
 from cli.fields.effects import differences
-from cli.fields.probe import made_of
+from cli.fields.probe import built_objects
 from cli.fields.samples import SETTINGS, Pair, pairs
 from kube.objects import Json, condition_of
 from kube.resources import STATEFUL_SETS
@@ -57,7 +57,7 @@ def has_effect(pair: Pair) -> bool:
     before = told(pair.before)
     if set(told(pair.after)) - set(before) or any("spec.cluster" in each for each in before):
         return True
-    return bool(differences(made_of(pair.before), made_of(pair.after)))
+    return bool(differences(built_objects(pair.before), built_objects(pair.after)))
 
 
 @pytest.mark.slow

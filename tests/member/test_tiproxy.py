@@ -231,4 +231,4 @@ def test_a_readiness_probe_on_request(probe: Json | None, expected: Json | None,
     assert expected == container.get("readinessProbe")
     if tls:
         assert _FILES in [each["mountPath"] for each in container["volumeMounts"]]
-    assert "readinessProbe" not in container_of(tiproxy.made_by_v16(tc, made), "tiproxy")
+    assert "readinessProbe" not in container_of(tiproxy.as_built_by_v16(tc, made), "tiproxy")

@@ -246,7 +246,7 @@ ROWS: Sequence[Row] = (
         "leave restarts to the user, who has asked for OnDelete",
         "on-delete",
         (_N, _N, _N, _N, _N, _N, _N),
-        ("member/lifecycle/roll.py _left_to_the_user UpdateStrategy.on_delete",),
+        ("member/lifecycle/roll.py _leave_to_the_user UpdateStrategy.on_delete",),
     ),
     Row(
         "take the store of a machine that is gone offline",

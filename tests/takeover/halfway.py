@@ -191,7 +191,7 @@ def as_v16_makes(cluster: Json, namespace: str = NAMESPACE) -> list[Json]:
 
 def _as_v16_makes(tc: TidbCluster, made: Json) -> Json:
     if made["kind"] == "StatefulSet":
-        made = workload(made["metadata"]["name"].removeprefix(f"{NAME}-")).made_by_v16(tc, made)
+        made = workload(made["metadata"]["name"].removeprefix(f"{NAME}-")).as_built_by_v16(tc, made)
     # a digest of other texts than ours
     text = re.sub(r"(?<=-)([0-9a-f]{7})(?=\")", lambda found: found[0][::-1], json.dumps(made))
     tree: Json = json.loads(text)

@@ -7,7 +7,7 @@ from cli.doctor.facts import Facts, field_of, is_deleted, name_of
 from cli.doctor.finding import Sign
 
 
-def _said_of_creation(facts: Facts) -> Iterator[Said]:
+def _creation_rejections(facts: Facts) -> Iterator[Said]:
     """The newest rejection for each StatefulSet that lacks pods."""
     for each in facts.stateful_sets:
         lacks = (each.get("status") or {}).get("replicas", 0) < each["spec"].get("replicas", 1)
@@ -75,4 +75,4 @@ _OTHER = Text(
     "`kubectl describe statefulset` shows all that it says.",
 )
 
-CAUSES = causes(_said_of_creation, _TEXTS, _OTHER)
+CAUSES = causes(_creation_rejections, _TEXTS, _OTHER)

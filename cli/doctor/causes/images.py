@@ -25,7 +25,7 @@ def _unpulled(facts: Facts) -> Iterator[tuple[Json, str, ContainerWaiting]]:
                 yield each, images.get(container.name, container.image), waiting
 
 
-def _said_of_images(facts: Facts) -> Iterator[Said]:
+def _image_messages(facts: Facts) -> Iterator[Said]:
     """The messages about each image. Older kubelets report a back-off only in events."""
     for each, image, waiting in _unpulled(facts):
         events = [event.message for event in facts.events(each, "Pod") if image in event.message]
@@ -111,5 +111,5 @@ CAUSES = (
         "`kubectl create secret docker-registry NAME …` in the namespace of the cluster.",
         _pull_secrets,
     ),
-    *causes(_said_of_images, _TEXTS, _OTHER),
+    *causes(_image_messages, _TEXTS, _OTHER),
 )

@@ -9,7 +9,7 @@ from member.observed.pod import OF_CONFIGURATION
 from member.observed.troubles import newest_complaint
 
 
-def _said_of_mounts(facts: Facts) -> Iterator[Said]:
+def _mount_messages(facts: Facts) -> Iterator[Said]:
     """The newest complaint about each scheduled pod that has not started, and what its containers wait for."""
     for each in facts.pods:
         model = pod_model(each)
@@ -59,4 +59,4 @@ _OTHER = Text(
     "`kubectl describe pod` shows the whole message; look at the log of the CSI driver on the node.",
 )
 
-CAUSES = causes(_said_of_mounts, _TEXTS, _OTHER)
+CAUSES = causes(_mount_messages, _TEXTS, _OTHER)

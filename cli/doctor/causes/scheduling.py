@@ -22,7 +22,7 @@ _OF_PREEMPTION = re.compile(r"[.,;]? *(?:no new claims to deallocate, *)?preempt
 _DEFAULT = "default-scheduler"
 
 
-def said_by_scheduler(facts: Facts) -> Iterator[Said]:
+def scheduling_messages(facts: Facts) -> Iterator[Said]:
     """Why pods have no node; messages about preemption repeat this and are omitted."""
     for each in facts.pods:
         condition = condition_of((each.get("status") or {}).get("conditions") or (), "PodScheduled")
@@ -209,5 +209,5 @@ CAUSES = (
         "Install it, or leave `schedulerName` out for Kubernetes' own.",
         _without_scheduler,
     ),
-    *causes(said_by_scheduler, _TEXTS, _OTHER),
+    *causes(scheduling_messages, _TEXTS, _OTHER),
 )

@@ -181,7 +181,7 @@ def test_a_pending_template_survives_a_restart_and_a_second_version(wide: Operat
 def test_any_version_takes_over_a_cluster_of_v1_6(recording: str, version: Version, clock: FakeClock) -> None:
     taken = left_by_v16(recording, clock)
     pods, world = taken.pods(), taken.world
-    made_by_v16 = contents(taken)
+    as_built_by_v16 = contents(taken)
 
     def everything(template: Json) -> None:
         for change in TEMPLATES.values():
@@ -192,7 +192,7 @@ def test_any_version_takes_over_a_cluster_of_v1_6(recording: str, version: Versi
     world.stop()
     # each is written once, with notes on its inputs
     assert sorted(set(workload_writes(world))) == sorted(workload_writes(world))
-    assert (made_by_v16, pods) == (contents(taken), taken.pods())
+    assert (as_built_by_v16, pods) == (contents(taken), taken.pods())
 
 
 @pytest.mark.rule("3.5")
