@@ -37,8 +37,8 @@ def with_condition(
     conditions: list[Json] = list(tree.get("conditions") or ())
     before: Json = next((each for each in conditions if each.get("type") == kind), {})
     value = str(is_true)
-    said = {"command": command, "reason": reason, "message": printable(message, lines=True)}
-    made: Json = {"type": kind, "status": value, **{key: text for key, text in said.items() if text}}
+    texts = {"command": command, "reason": reason, "message": printable(message, lines=True)}
+    made: Json = {"type": kind, "status": value, **{key: text for key, text in texts.items() if text}}
     is_same_phase = keeps_phase or tree.get("phase") == kind
     since = before.get("lastTransitionTime") if is_same_phase and before.get("status") == value else None
     made["lastTransitionTime"] = since or stamp(now)

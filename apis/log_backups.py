@@ -78,15 +78,17 @@ class LogCondition:
     message: str = ""
 
 
-def with_command(status: Json, said: LogCondition, now: datetime, fields: Mapping[str, object] | None = None) -> Json:
+def with_command(
+    status: Json, condition: LogCondition, now: datetime, fields: Mapping[str, object] | None = None
+) -> Json:
     """The status after a condition of a sub-command is written, with its fields."""
-    given, command = dict(fields or {}), said.command
+    given, command = dict(fields or {}), condition.command
     before: Json = {"command": command} | ((status.get("logSubCommandStatuses") or {}).get(command) or {})
-    own = with_condition(before, said.kind, now, said.reason, said.message)
+    own = with_condition(before, condition.kind, now, condition.reason, condition.message)
     own |= {key: given[key] for key in _OF_ENTRY if key in given}
-    whole = _with_phase(status, said, now)
-    if command == START or said.kind == COMPLETE:
-        left_out = _NOT_OF_WHOLE[command] if said.kind == COMPLETE else ("logTruncatingUntil",)
+    whole = _with_phase(status, condition, now)
+    if command == START or condition.kind == COMPLETE:
+        left_out = _NOT_OF_WHOLE[command] if condition.kind == COMPLETE else ("logTruncatingUntil",)
         whole |= {key: value for key, value in given.items() if key not in left_out}
     return whole | {"logSubCommandStatuses": _with_repeatable(status, command) | {command: own}}
 
@@ -106,13 +108,13 @@ def _wants_truncation(spec: BackupSpec, status: Json) -> bool:
     return entry(status, TRUNCATE, until).get("phase") != COMPLETE
 
 
-def _with_phase(status: Json, said: LogCondition, now: datetime) -> Json:
-    kind = said.kind
-    if said.command == START:
+def _with_phase(status: Json, condition: LogCondition, now: datetime) -> Json:
+    kind = condition.kind
+    if condition.command == START:
         kind = "" if kind == COMPLETE else kind
     else:
-        kind = _BECOMES.get(said.command, "") if kind == COMPLETE else ""
-    return with_condition(status, kind, now, said.reason, said.message) if kind else dict(status)
+        kind = _BECOMES.get(condition.command, "") if kind == COMPLETE else ""
+    return with_condition(status, kind, now, condition.reason, condition.message) if kind else dict(status)
 
 
 def _with_repeatable(status: Json, command: str) -> Json:

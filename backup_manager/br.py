@@ -18,11 +18,11 @@ def run_br(
     arguments: Sequence[str], record: Record, outside: Outside, also: Callable[[str], None] = lambda _line: None
 ) -> None:
     """Run BR to its end. `also` receives each line. Raises ToolFailed; Stopped if a signal was the cause."""
-    told = _Told(record, outside)
+    progress = _Progress(record, outside)
 
     def on_line(line: str) -> None:
         also(line)
-        told.look_at(line)
+        progress.look_at(line)
 
     try:
         run_tool("BR", [BR, *arguments], outside, on_line)
@@ -45,7 +45,7 @@ def _which_secret(record: Record) -> str:
     return f"its certificates are those of Secret {cluster}-cluster-client-secret: are they valid, by the cluster's CA?"
 
 
-class _Told:
+class _Progress:
     """Writes the progress in BR's output into the status."""
 
     def __init__(self, record: Record, outside: Outside) -> None:

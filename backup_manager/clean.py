@@ -21,7 +21,7 @@ from ports.clock import Clock
 _log = structlog.get_logger(__name__)
 
 _FAILED = "CleanBackupDataFailed"
-_TOLD_EVERY = 5.0
+_REPORTED_EVERY = 5.0
 _SINGLE_AT_ONCE = 10
 """The number of concurrent requests of the library per call, if each object is a request."""
 
@@ -72,9 +72,9 @@ def _delete_files(job: Job, backup: Backup) -> None:
     location = location_at(backup.spec, backup.status.backup_path)
     bulk = location.kind is not Kind.S3 or not option.disable_batch_concurrency
     storage = job.outside.open_storage(location, job.outside.environ, bulk)
-    told = _Told(job.outside.clock)
+    progress = _Progress(job.outside.clock)
     is_batched = location.kind is Kind.S3 and bulk
-    done = delete_all(storage, pace_of(option, is_batched=is_batched), job.outside.clock, job.outside.stop, told)
+    done = delete_all(storage, pace_of(option, is_batched=is_batched), job.outside.clock, job.outside.stop, progress)
     _log.info("deleted", objects=done.objects, bytes=done.bytes, storage=str(location))
 
 
@@ -99,7 +99,7 @@ def _delete_export(job: Job, backup: Backup) -> None:
     _log.info("deleted", objects=name, storage=str(storage.location))
 
 
-class _Told:
+class _Progress:
     """Logs progress at intervals."""
 
     def __init__(self, clock: Clock) -> None:
@@ -109,6 +109,6 @@ class _Told:
     def __call__(self, done: Deleted) -> None:
         """Log the number of deleted objects."""
         now = self._clock.now()
-        if now - self._last >= _TOLD_EVERY:
+        if now - self._last >= _REPORTED_EVERY:
             self._last = now
             _log.info("deleting", objects=done.objects, bytes=done.bytes)

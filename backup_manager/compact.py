@@ -123,23 +123,23 @@ def _of_shard(spec: CompactSpec, index: str) -> list[str]:
 
 def _storage(compact: CompactBackup, outside: Outside) -> str:
     """The storage in tikv-ctl's form; credentials stay in the environment. Raises JobFailed, Stopped."""
-    told: list[str] = []
+    lines: list[str] = []
     errors = ErrorLines()
 
     def on_line(line: str, is_error_stream: bool) -> None:
         if is_error_stream:
             errors.add(outside.secrets.cut_from(line), is_error_stream=True)
         else:
-            told.append(line.strip())
+            lines.append(line.strip())
 
     try:
         flags = storage_flags(compact.spec)
     except UnknownStorage as error:
         raise JobFailed(_FAILED, str(error)) from error
     _launched("BR", [BR, "operator", "base64ify", *flags], outside, on_line, lambda: str(errors))
-    if not any(told):
+    if not any(lines):
         raise JobFailed(_FAILED, f"{BR} operator base64ify has printed nothing; does this BR know it (spec.toolImage)?")
-    return "".join(told)
+    return "".join(lines)
 
 
 def _launched(title: str, command: Sequence[str], outside: Outside, on_line: OnLine, why: Callable[[], str]) -> None:

@@ -96,12 +96,12 @@ class _SubCommand:
         if tree["metadata"].get("deletionTimestamp"):
             kind, command = condition.kind, condition.command
             texts = condition.reason, condition.message
-            said = backup_conditions.with_condition(before, kind, now, *texts, command=command)
+            status = backup_conditions.with_condition(before, kind, now, *texts, command=command)
         else:
-            said = log_backups.with_command(before, condition, now, fields)
-        if (completed := said.get("timeCompleted")) != before.get("timeCompleted"):
-            said = statuses.with_fields(said, {"timeCompleted": completed})
-        return tree if said == before else tree | {"status": said}
+            status = log_backups.with_command(before, condition, now, fields)
+        if (completed := status.get("timeCompleted")) != before.get("timeCompleted"):
+            status = statuses.with_fields(status, {"timeCompleted": completed})
+        return tree if status == before else tree | {"status": status}
 
     def carry_out(self) -> None:
         """Run it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""

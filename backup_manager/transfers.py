@@ -53,13 +53,13 @@ def _read(file: Path) -> Iterator[bytes]:
 
 def _reporting(job: Job, step: str, total: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Pass chunks on and report the progress. Raises Stopped."""
-    done, told = 0, 0.0
+    done, reported = 0, 0.0
     for chunk in chunks:
         if job.outside.stop.is_set():
             raise Stopped
         yield chunk
         done += len(chunk)
         percent = round(100 * done / total, 1)
-        if percent - told >= _STEP or done == total:
-            told = percent
+        if percent - reported >= _STEP or done == total:
+            reported = percent
             job.progress(step, percent)

@@ -16,7 +16,7 @@ from ports.transport import TransportError
 FAILED = 1
 _INTERRUPTED = 130
 """128 and the number of SIGINT, as shells count."""
-_NOBODY_READS = 141
+_READER_GONE = 141
 """128 and the number of SIGPIPE."""
 
 _OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF)
@@ -43,7 +43,7 @@ def plainly(command: Callable[[], int], program: str = PROGRAM) -> int:
         return _INTERRUPTED
     except BrokenPipeError:
         _write_nowhere()
-        return _NOBODY_READS
+        return _READER_GONE
     except (Failure, ApiError, TransportError, OSError) as error:
         return _print(f"{program}: {_sentence(error)}", error.code if isinstance(error, Failure) else FAILED)
 

@@ -95,9 +95,9 @@ def _items(source: str, document: object) -> Iterator[tuple[str, object]]:
             raise _misfit(source, "items", items, "write the objects of the List")
         yield source, document
         return
-    said = {} if is_of_any else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    type_meta = {} if is_of_any else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
     for number, item in enumerate(items, start=1):
-        yield from _items(f"{source}, item {number}", said | item if isinstance(item, dict) else item)
+        yield from _items(f"{source}, item {number}", type_meta | item if isinstance(item, dict) else item)
 
 
 def _manifest(source: str, document: object) -> Manifest:

@@ -72,9 +72,9 @@ class Held:
     @property
     def waits_for(self) -> str:
         """What keeps it: its status if it is being deleted, else the operator's future work."""
-        said = condition_of((self.seen.decode().get("status") or {}).get("conditions") or (), "Waiting")
-        if self.seen.metadata.deletion_timestamp and said.get("status") == "True":
-            return str(said.get("message"))
+        waiting = condition_of((self.seen.decode().get("status") or {}).get("conditions") or (), "Waiting")
+        if self.seen.metadata.deletion_timestamp and waiting.get("status") == "True":
+            return str(waiting.get("message"))
         return _LOG if self.is_log else _LEFT.get(self.resource, "the operator")
 
     @property

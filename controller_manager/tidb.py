@@ -105,13 +105,13 @@ def _reaching_pods(config: ClusterConfig, environ: Mapping[str, str]) -> Mapping
 def _data_plane(
     environ: Mapping[str, str], runtime: Runtime, planned: PlannedWrites, when: Callable[[], bool]
 ) -> DataPlane:
-    told, sql = planned.add_call, MySqlConnector(environ)
+    record, sql = planned.add_call, MySqlConnector(environ)
     connect = partial(HttpTransport, environ, budget=AnswerBudget())
     return DataPlane(
-        lambda tls: ReadOnlyTransport(connect(tls), told, when),
+        lambda tls: ReadOnlyTransport(connect(tls), record, when),
         runtime.fence,
         runtime.clock,
-        NoSql(sql, told, when),
+        NoSql(sql, record, when),
         Threads(runtime.timers),
     )
 

@@ -49,7 +49,7 @@ def ready(tc: Cluster, verdict: Verdict | None = None, what_runs: str = "TiDB cl
         return False, verdict.reason, verdict.message
     components = workloads(tc)
     statuses = {each.name: status for each in components if (status := each.type.status(tc.status))}
-    outdated = ", ".join(f"{told} of {name}" for name, status in statuses.items() if (told := _outdated(status)))
+    outdated = ", ".join(f"{pods} of {name}" for name, status in statuses.items() if (pods := _outdated(status)))
     if outdated or any(_is_rolling(tc, name, status) for name, status in statuses.items()):
         what = "Statefulset(s) are in progress"
         return False, "StatefulSetNotUpToDate", f"{what}: {outdated} are outdated" if outdated else what

@@ -51,16 +51,16 @@ def progressing(
     unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
     if unfinished:
         (stage, outcome), *others = sorted(unfinished, key=lambda each: _urgency(each[1]))
-        said = outcome.message if outcome.reason in _OF_THE_WHOLE else _of_stage(stage, outcome.message, components)
+        message = outcome.message if outcome.reason in _OF_THE_WHOLE else _of_stage(stage, outcome.message, components)
         more = _other_refusals(outcome, others, components)
         # an invalid spec does not explain missing pods, so the message names the next unfinished stage as well
         if outcome.reason == INVALID and not more:
             more = [_of_stage(other, each.message, components) for other, each in others[:1]]
-        said = "; ".join((said, *more))
+        message = "; ".join((message, *more))
         # another operator may be the cause of everything else
         contested = [each.message for each in outcomes.values() if isinstance(each, Done) and each.reason == CONTESTED]
-        said = "; ".join((said, *contested))
-        return not isinstance(outcome, Refused), outcome.reason, said
+        message = "; ".join((message, *contested))
+        return not isinstance(outcome, Refused), outcome.reason, message
     if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
         first = next(iter(resting.values()))
         named = ", ".join(each for each in resting if each in components)
@@ -77,9 +77,11 @@ def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]], compo
     """The messages of further refusals, without repetitions of the first; those above the maximum are only counted."""
     refused = [(stage, each.message) for stage, each in others if isinstance(each, Refused)]
     news = [(stage, message) for stage, message in refused if first.message not in message]
-    told = list(dict.fromkeys(_of_stage(stage, message, components) for stage, message in news))
-    left = len(told) - _REFUSALS
-    return told if left <= 0 else [*told[:_REFUSALS], f"and {left} more refusals, in the conditions of components"]
+    refusals = list(dict.fromkeys(_of_stage(stage, message, components) for stage, message in news))
+    left = len(refusals) - _REFUSALS
+    return (
+        refusals if left <= 0 else [*refusals[:_REFUSALS], f"and {left} more refusals, in the conditions of components"]
+    )
 
 
 def listed(mistakes: Sequence[object]) -> str:

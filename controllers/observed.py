@@ -49,8 +49,8 @@ class ObservedObjects:
         """Hold back the writes of a sync while the block runs if `owner` is only observed; None if it is deleted."""
         only = owner is not None and owner.metadata.annotations.get(OBSERVE, "false") != "false"
         self._note(resource, key, only)
-        said = {"dry_run": True} if only else {}
-        with observing(only), bound_contextvars(**said):
+        log_fields = {"dry_run": True} if only else {}
+        with observing(only), bound_contextvars(**log_fields):
             yield
 
     def planned_for(self, resource: Resource, owner: Object | None) -> Object | None:

@@ -279,8 +279,8 @@ class Reconciler(Generic[M, C, D, R]):
 
 def _wait_of(conditions: Sequence[Json]) -> Json:
     """The condition Progressing while it is True; else empty."""
-    said = condition_of(conditions, PROGRESSING)
-    return said if said.get("status") == "True" else {}
+    condition = condition_of(conditions, PROGRESSING)
+    return condition if condition.get("status") == "True" else {}
 
 
 def _as_before(owner: Object, before: Json) -> Object:

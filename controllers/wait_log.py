@@ -32,12 +32,12 @@ _Standing: TypeAlias = Refused | Waiting
 
 @dataclass(slots=True)
 class _Stage:
-    """The state of one stage: `spent` is the seconds of the current wait by reason, `told` the logged reasons."""
+    """The state of one stage: `spent` is the seconds of the current wait by reason, `logged` the reasons in the log."""
 
     outcome: Outcome = field(default_factory=Done)
     looked: float = 0.0
     spent: dict[str, float] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
+    logged: set[str] = field(default_factory=set)
     standing: _Standing | None = None
     stands_since: float = 0.0
 
@@ -73,7 +73,7 @@ class WaitLog:
 
         A stage without an outcome counts as still waiting if its wait was logged, and as done otherwise.
         """
-        silent = [name for name, stage in self._stages.items() if name not in outcomes and not stage.told]
+        silent = [name for name, stage in self._stages.items() if name not in outcomes and not stage.logged]
         for name, outcome in [*outcomes.items(), *((name, Done()) for name in silent)]:
             if name in self._stages or not isinstance(outcome, Done):
                 self._note(name, self._stages.setdefault(name, _Stage()), outcome, self._clock.now())
@@ -91,10 +91,10 @@ class WaitLog:
             return
         if stage.spent:
             self._habits[name].ended = now
-        if stage.told:
+        if stage.logged:
             waited = {reason: round(seconds, 1) for reason, seconds in stage.spent.items()}
             _log.info("wait ended", stage=name, seconds=round(sum(stage.spent.values()), 1), waited=waited)
-        stage.spent, stage.told = {}, set()
+        stage.spent, stage.logged = {}, set()
         _stand(name, stage, None if isinstance(outcome, Done) else outcome, now)
         if stage.standing is None:
             del self._stages[name]
@@ -107,9 +107,9 @@ class WaitLog:
 
 def _wait(name: str, stage: _Stage, outcome: Waiting | Failed, before: Outcome, *, hushed: bool) -> None:
     reason, is_failing = outcome.reason, isinstance(outcome, Failed)
-    is_known = reason == before.reason if is_failing else not stage.told
-    if not hushed and reason not in stage.told and (is_known or stage.spent.get(reason, 0.0) >= _LONG):
-        stage.told.add(reason)
+    is_known = reason == before.reason if is_failing else not stage.logged
+    if not hushed and reason not in stage.logged and (is_known or stage.spent.get(reason, 0.0) >= _LONG):
+        stage.logged.add(reason)
         log, what = (_log.warning, "failing") if is_failing else (_log.info, "waiting")
         log(what, stage=name, reason=reason, message=outcome.message)
     elif outcome.message != before.message:

@@ -69,10 +69,10 @@ class PumpClient:
         path = f"/state/{quote(node.id, safe=':')}/close"
         answer = self._call.write("PUT", path, done="Pump node asked to close", about={"node": node.id})
         try:
-            told = _TOLD.decode(answer.body)
+            result = _RESULT.decode(answer.body)
         except UNREADABLE as error:
             raise self._call.malformed(path, misread(answer.body, error)) from error
-        if told.code != _DONE:
+        if result.code != _DONE:
             # Pump sends a refusal with an HTTP success status
             raise Conflict("PUT", self._call.base_url + path, answer.status, answer.body, "Pump refused to close")
 
@@ -83,13 +83,13 @@ class _Node(msgspec.Struct, rename="camel"):
     state: Name
 
 
-class _Told(msgspec.Struct):
+class _Result(msgspec.Struct):
     code: int
     message: str = ""
 
 
 _NODE = msgspec.json.Decoder(_Node)
-_TOLD = msgspec.json.Decoder(_Told)
+_RESULT = msgspec.json.Decoder(_Result)
 
 
 def _node(value: bytes) -> LivePumpNode:

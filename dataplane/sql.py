@@ -38,8 +38,8 @@ class RootClient:
             if refused.code == _ACCESS_DENIED:
                 raise AccessDenied(f"{self._login.url}: root has a password already") from refused
             # a syntax error repeats the statement
-            said = shortened(refused.message.replace(password, "(the password)"))
-            reason = f"error {refused.code}: {said}"
+            message = shortened(refused.message.replace(password, "(the password)"))
+            reason = f"error {refused.code}: {message}"
             raise ApiError("SQL", self._login.url, refused.code, b"", reason) from None
         except TransportError as error:
             raise unavailable(error) from error

@@ -160,9 +160,9 @@ class _Cluster(msgspec.Struct, rename="kebab"):
     def pods_proxy_url(self) -> str:
         """What the extension POD_NETWORK says."""
         for each in self.extensions or ():
-            said = each.get("extension")
-            if each.get("name") == POD_NETWORK and isinstance(said, dict):
-                return str(said.get("proxy-url") or "")
+            extension = each.get("extension")
+            if each.get("name") == POD_NETWORK and isinstance(extension, dict):
+                return str(extension.get("proxy-url") or "")
         return ""
 
 

@@ -105,19 +105,19 @@ def together(happenings: Iterable[Happening], reasons: Collection[str]) -> list[
 
     A repeated message stays an event of its own, because it is counted.
     """
-    told: list[Happening] = []
+    merged: list[Happening] = []
     latest: dict[tuple[str, ...], int] = {}
     messages: dict[tuple[str, ...], set[str]] = {}
     for each in happenings:
         known, at = messages.setdefault(each.story, set()), latest.get(each.story)
-        joined = f"{told[at].message}; {each.message}" if at is not None else ""
+        joined = f"{merged[at].message}; {each.message}" if at is not None else ""
         if at is None or each.reason not in reasons or each.message in known or len(joined) > _LONGEST:
-            latest[each.story] = len(told)
-            told.append(each)
+            latest[each.story] = len(merged)
+            merged.append(each)
         else:
-            told[at] = replace(each, message=joined)
+            merged[at] = replace(each, message=joined)
         known.add(each.message)
-    return told
+    return merged
 
 
 class Correlator:

@@ -302,7 +302,7 @@ def _agreed(ctx: ReconcileContext, says: Callable[[PDClient], str]) -> Evidence 
     what, *heard = ctx.deps.dataplane.side_by_side.run(questions)
     if not what:
         return None
-    denying = [pod for pod, said in zip(members, heard, strict=True) if said == ""]
+    denying = [pod for pod, answer in zip(members, heard, strict=True) if answer == ""]
     if denying:
         reason = f"PD's members contradict each other: one says that {what}, {', '.join(denying)} denies it"
         raise Unavailable("GET", pd.base_url, f"{reason}; nothing is removed meanwhile")

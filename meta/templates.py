@@ -64,8 +64,8 @@ def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json],
     newest = status.get("updateRevision", "")
     if not newest or not is_observed(owner):
         return DesiredMetadata(selected)
-    told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
-    if told != newest and not is_mislabelled(owner, pod, revisions):
+    current = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
+    if current != newest and not is_mislabelled(owner, pod, revisions):
         return DesiredMetadata(selected)
     meta = template.get("metadata") or {}
     revision = {labels.CONTROLLER_REVISION_HASH: newest}

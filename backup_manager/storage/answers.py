@@ -80,31 +80,35 @@ def error_from(error: Exception, doing: str, permission: str, location: Location
     """
     text = str(error).partition("\n\nDebug source")[0]
     code, status = _code(text), _status(text)
-    said = _error_text(text, code, status)
-    meaning = _refusal(error, text, code, status, location) or _failure(error, said, status, location)
+    reported = _error_text(text, code, status)
+    meaning = _refusal(error, text, code, status, location) or _failure(error, reported, status, location)
     if meaning is BucketMissing:
-        cause = _no_bucket(location, said)
+        cause = _no_bucket(location, reported)
     elif meaning is BadCredentials:
-        cause = _bad_credentials(location, text, said)
+        cause = _bad_credentials(location, text, reported)
     elif meaning is AccessDenied:
-        cause = f"the permission is missing: {said}; allow {permission} there"
+        cause = f"the permission is missing: {reported}; allow {permission} there"
     elif _is_unanswered(text, status):
         asked = found[1] if (found := _ASKED.search(text)) else "the service that issues tokens"
         cause = f"no answer from {asked}, which exchanges the credentials for a token; does a network policy allow it?"
     elif location.kind is Kind.LOCAL:
         # a file system's errors cannot contain credentials
-        cause = said or text
+        cause = reported or text
     else:
-        cause = said or "no answer; is the address right, and does a network policy allow it?"
+        cause = reported or "no answer; is the address right, and does a network policy allow it?"
     return meaning(doing, location, cause)
 
 
-def _bad_credentials(location: Location, text: str, said: str) -> str:
+def _bad_credentials(location: Location, text: str, reported: str) -> str:
     """What is wrong with the credentials: the service has refused them, or there are none."""
-    if said and location.kind in _CHECK and not any(each in text for each in _METADATA):
-        refused = f"{_SERVICES[location.kind]} refuses the credentials: {said}"
+    if reported and location.kind in _CHECK and not any(each in text for each in _METADATA):
+        refused = f"{_SERVICES[location.kind]} refuses the credentials: {reported}"
         return f"{refused}; {_CHECK[location.kind].format(field=location.field)}"
-    why = f"there are no credentials, or none that are accepted: {said}" if said else "the credentials cannot be used"
+    why = (
+        f"there are no credentials, or none that are accepted: {reported}"
+        if reported
+        else "the credentials cannot be used"
+    )
     return f"{why}; {location.field}.{_CREDENTIALS[location.kind]}"
 
 
@@ -129,17 +133,17 @@ def _refusal(
     return None
 
 
-def _failure(error: Exception, said: str, status: int | None, location: Location) -> type[StorageError]:
+def _failure(error: Exception, reported: str, status: int | None, location: Location) -> type[StorageError]:
     if isinstance(error, FileNotFoundError):
         return ObjectMissing
     if status == 404:
         return BucketMissing
     is_service = location.kind is not Kind.LOCAL
-    failed = not said or status == 429 or (status or 0) >= 500
+    failed = not reported or status == 429 or (status or 0) >= 500
     return Unreachable if is_service and failed else StorageError
 
 
-def _no_bucket(location: Location, said: str) -> str:
+def _no_bucket(location: Location, reported: str) -> str:
     match location.kind:
         case Kind.AZURE:
             what = f"there is no container {location.bucket!r} in the account {location.account!r}"
@@ -147,7 +151,7 @@ def _no_bucket(location: Location, said: str) -> str:
             return f"nothing is mounted at {location.bucket}; look at spec.local.volumeMount"
         case _:
             what = f"there is no bucket {location.bucket!r}"
-    return f"{what}{f' ({said})' if said else ''}; create it, or correct {location.field}"
+    return f"{what}{f' ({reported})' if reported else ''}; create it, or correct {location.field}"
 
 
 def _code(text: str) -> str:
@@ -161,8 +165,8 @@ def _message(text: str) -> str:
     if found := _MESSAGE.search(text):
         return found[1].strip()
     if found := _OAUTH_MESSAGE.search(text):
-        said = found[1].replace('\\"', '"').replace("\\r", " ").replace("\\n", " ")
-        return _OAUTH_IDS.sub("", said).strip()
+        message = found[1].replace('\\"', '"').replace("\\r", " ").replace("\\n", " ")
+        return _OAUTH_IDS.sub("", message).strip()
     return ""
 
 

@@ -68,6 +68,6 @@ def _found(cause: Cause, facts: Facts) -> Iterator[Finding]:
     for sign in cause.signs(facts):
         objects = alike.setdefault(Sign("", sign.message, sign.field, sign.value, sign.way_out), [])
         objects += [sign.object] * (sign.object not in objects)
-    for said, objects in alike.items():
-        way_out = said.way_out or cause.way_out
-        yield Finding(cause.severity, cause.reason, tuple(objects), said.message, said.field, said.value, way_out)
+    for shared, objects in alike.items():
+        way_out = shared.way_out or cause.way_out
+        yield Finding(cause.severity, cause.reason, tuple(objects), shared.message, shared.field, shared.value, way_out)

@@ -51,7 +51,7 @@ class Leader:
         return "" if shard in self.held else f"{self.lease}{_SHARD}{shard}" if shard else self.lease
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Its clusters, in words."""
         if self.scope is None:
             return "does not say which"

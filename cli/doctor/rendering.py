@@ -43,8 +43,8 @@ class Diagnosis:
     def verdict(self) -> str:
         """The numbers of problems and warnings, in words."""
         counts = {severity: sum(each.severity is severity for each in self.findings) for severity in Severity}
-        told = [f"{count} {severity.lower()}{'s' * (count > 1)}" for severity, count in counts.items() if count]
-        return ", ".join(told) or "no problem found"
+        counted = [f"{count} {severity.lower()}{'s' * (count > 1)}" for severity, count in counts.items() if count]
+        return ", ".join(counted) or "no problem found"
 
 
 def page(diagnoses: Sequence[Diagnosis]) -> Page:

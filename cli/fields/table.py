@@ -124,14 +124,14 @@ def row(path: str) -> Row:
     if nothing:
         instead = f"; {nothing.instead}" if nothing.instead != REMOVE else ""
         return Row(f"{_NO_EFFECT}: {nothing.because}{instead}", _SAID)
-    told = []
+    effects = []
     if found.places:
         prefix = f"{found.title}: " if found.title else ""
-        told.append(prefix + _places(path, found.places))
+        effects.append(prefix + _places(path, found.places))
     if runs:
-        told.append(f"at run time: {runs.says}")
+        effects.append(f"at run time: {runs.says}")
     test = runs.test if runs else last_fit(path, TESTS) or _SEEN
-    return Row("; ".join(told), test)
+    return Row("; ".join(effects), test)
 
 
 def _runs(path: str) -> AtRunTime | None:
@@ -150,10 +150,10 @@ def _groups() -> Iterator[_Group]:
         key = (way, name, row(path).effect)
         by_row[key].append(owner)
     merged: dict[tuple[tuple[str, ...], str, str], list[str]] = defaultdict(list)
-    for (way, name, told), owners in by_row.items():
-        merged[tuple(filter(None, owners)), way, told].append(name)
-    for (group, way, told), names in merged.items():
-        yield _Group(group, way, tuple(names), told)
+    for (way, name, effects), owners in by_row.items():
+        merged[tuple(filter(None, owners)), way, effects].append(name)
+    for (group, way, effects), names in merged.items():
+        yield _Group(group, way, tuple(names), effects)
 
 
 def _owner(path: str) -> tuple[str, str]:
@@ -197,15 +197,17 @@ def _places(path: str, places: Iterable[Place]) -> str:
     for place in places:
         by_what[place.what].add(place.component)
     whose = {what: _whose(components, own) for what, components in by_what.items()}
-    told: dict[tuple[str, str], list[str]] = defaultdict(list)
+    changed: dict[tuple[str, str], list[str]] = defaultdict(list)
     for what in sorted(whose, key=lambda what: (whose[what], what)):
         kind, _, key = what.rpartition(" ") if what.endswith("`") else (what, "", "")
-        told[kind, whose[what]].append(key)
+        changed[kind, whose[what]].append(key)
     containers: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for (kind, who), keys in told.items():
+    for (kind, who), keys in changed.items():
         if found := _NAMED_CONTAINER.fullmatch(kind):
             containers[who, tuple(keys)].append(found[1])
-    others = [_described(kind, who, keys) for (kind, who), keys in told.items() if not _NAMED_CONTAINER.fullmatch(kind)]
+    others = [
+        _described(kind, who, keys) for (kind, who), keys in changed.items() if not _NAMED_CONTAINER.fullmatch(kind)
+    ]
     named = [_described(f"container {', '.join(names)}:", who, keys) for (who, keys), names in containers.items()]
     return "; ".join([*others, *named])
 

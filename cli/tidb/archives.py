@@ -140,13 +140,13 @@ def _sight(session: Session, resource: Resource, name: str, namespace: str) -> S
     now = session.client.get(resource, name, namespace).decode().get("status") or {}
     conditions, phase = now.get("conditions") or (), str(now.get("phase") or "new")
     end = status.ended(now)
-    said = str(condition_of(conditions, end or phase).get("message") or "")
+    message = str(condition_of(conditions, end or phase).get("message") or "")
     if end == status.FAILED or phase == status.INVALID:
-        raise Failure(f"{resource.kind} {name}: {phase}: {said}")
+        raise Failure(f"{resource.kind} {name}: {phase}: {message}")
     waits = condition_of(conditions, status.WAITING)
     if not end and waits.get("status") == "True":
-        said = str(waits.get("message"))
+        message = str(waits.get("message"))
     elif not end and (steps := now.get("progresses")):
-        said = f"{steps[-1].get('step')} {steps[-1].get('progress'):g} %"
+        message = f"{steps[-1].get('step')} {steps[-1].get('progress'):g} %"
     done = end == status.COMPLETE
-    return Sight([Row(resource.kind, int(done), 1, f"{phase}: {said}" if said else phase)], done)
+    return Sight([Row(resource.kind, int(done), 1, f"{phase}: {message}" if message else phase)], done)

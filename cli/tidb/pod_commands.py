@@ -50,11 +50,11 @@ def last_word(client: Client, found: Found, pod: str) -> tuple[str, str]:
     except Forbidden:
         return "", ""
     names = re.compile(rf"(?<![\w-]){re.escape(pod)}(?![\w-])")
-    told = ((str(each.get("lastTimestamp") or ""), f"{each.get('reason')}: {each.get('message')}") for each in events)
-    return max((each for each in told if names.search(each[1])), default=("", ""))
+    texts = ((str(each.get("lastTimestamp") or ""), f"{each.get('reason')}: {each.get('message')}") for each in events)
+    return max((each for each in texts if names.search(each[1])), default=("", ""))
 
 
 def news_of(client: Client, found: Found, pod: str, known: tuple[str, str]) -> str:
     """New events about a pod, or a sentence that there are none. Raises like `last_word`."""
-    said = last_word(client, found, pod)
-    return said[1] if said != known else "the operator has the request"
+    newest = last_word(client, found, pod)
+    return newest[1] if newest != known else "the operator has the request"

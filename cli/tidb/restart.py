@@ -76,11 +76,11 @@ def _roll(session: Session, found: Found, component: str, now: str) -> Sight:
     """The number of restarted pods, and what the next one waits for."""
     meta = found.object.metadata
     seen = find_cluster(session.client, meta.namespace, found.text)
-    told = summary(seen)
-    wanted = next((each.desired for each in told.components if each.name == component), 0)
+    report = summary(seen)
+    wanted = next((each.desired for each in report.components if each.name == component), 0)
     pods = [each for each in list_pods(session.client, seen.cluster) if each.component == component]
     done = sum(_is_of_restart(each, now) for each in pods)
-    wait = next((each for each in reversed(told.waits) if each.of in (component, "cluster")), None)
+    wait = next((each for each in reversed(report.waits) if each.of in (component, "cluster")), None)
     if done == wanted == len(pods):
         return Sight([Row(component, done, wanted, "restarted")], is_done=True)
     state = f"{wait.reason}: {wait.message}" if wait else "about to begin"

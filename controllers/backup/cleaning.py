@@ -160,8 +160,8 @@ async def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | N
 
 def _is_explained(ctx: JobOwner[Backup]) -> bool:
     """True if the pod itself has written why it failed."""
-    said = condition_of(ctx.status.get("conditions") or (), status.CLEAN_FAILED)
-    return said.get("status") == "True" and ctx.status.get("phase") == status.CLEAN_FAILED
+    condition = condition_of(ctx.status.get("conditions") or (), status.CLEAN_FAILED)
+    return condition.get("status") == "True" and ctx.status.get("phase") == status.CLEAN_FAILED
 
 
 async def _clean(ctx: JobOwner[Backup]) -> NotDone | None:

@@ -23,7 +23,7 @@ _MEANS = {START: _RUNNING, RESUME: _RUNNING, PAUSE: _PAUSED, STOP: _MISSING}
 class Finding:
     """The condition that the status must have, after a second read confirms it unless it `is_certain`."""
 
-    said: LogCondition
+    condition: LogCondition
     is_certain: bool = False
 
 

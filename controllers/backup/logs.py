@@ -104,9 +104,9 @@ async def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
         return kernel.rest(key)
     watched = kernel.watched(key)
     if isinstance(task, Unreadable):
-        if said := await unreadable.report(ctx, watched, task.cause):
-            _speak_for(ctx, said.command)
-            await ctx.say(said.kind, said.reason, said.message)
+        if condition := await unreadable.report(ctx, watched, task.cause):
+            _speak_for(ctx, condition.command)
+            await ctx.say(condition.kind, condition.reason, condition.message)
         return kernel.rest(key)
     await unreadable.end(ctx, watched)
     if task.checkpoint and str(task.checkpoint) != now.get("logCheckpointTs"):
@@ -114,20 +114,20 @@ async def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
     if task.paused is None:
         return kernel.rest(key)
     seen = kernel_sync.finding(ctx.model.spec, ctx.status, ctx.name, task)
-    if seen is not None and (seen.is_certain or seen.said == watched.suspected):
-        await _write_finding(ctx, seen.said)
+    if seen is not None and (seen.is_certain or seen.condition == watched.suspected):
+        await _write_finding(ctx, seen.condition)
         seen = None
-    watched.suspected = seen.said if seen else None
+    watched.suspected = seen.condition if seen else None
     if seen:
         watched.next_look = ctx.runtime.clock.now() + AGAIN
     return kernel.rest(key)
 
 
-async def _write_finding(ctx: JobOwner[Backup], said: LogCondition) -> None:
-    _speak_for(ctx, said.command)
-    if ctx.with_condition(ctx.status, said.kind, ctx.now, said.reason, said.message) == ctx.status:
+async def _write_finding(ctx: JobOwner[Backup], condition: LogCondition) -> None:
+    _speak_for(ctx, condition.command)
+    if ctx.with_condition(ctx.status, condition.kind, ctx.now, condition.reason, condition.message) == ctx.status:
         return
-    await ctx.say(said.kind, said.reason, said.message)
+    await ctx.say(condition.kind, condition.reason, condition.message)
     await ctx.write(ctx.status | {"timeSynced": stamp(ctx.now)})
 
 
@@ -176,16 +176,16 @@ def _is_truncated(until: str, now: Json) -> bool:
 async def _say_truncated(ctx: JobOwner[Backup]) -> None:
     at = stamp(ctx.now)
     fields = {"timeStarted": at, "timeCompleted": at, "logTruncatingUntil": ctx.model.spec.log_truncate_until}
-    said = LogCondition(TRUNCATE, COMPLETE, message="the log does not reach back so far")
-    await ctx.write(log_backups.with_command(ctx.status, said, ctx.now, fields))
+    condition = LogCondition(TRUNCATE, COMPLETE, message="the log does not reach back so far")
+    await ctx.write(log_backups.with_command(ctx.status, condition, ctx.now, fields))
 
 
 async def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcome | None:
     """Follow the Job. If it has ended without a report from its pod, it has crashed and is recreated after a pause."""
     body, name = job.decode(), job.metadata.name
     ended = pods.finished(body)
-    said = condition_of(entry.get("conditions") or (), status.FAILED).get("reason")
-    if job.metadata.deletion_timestamp or (entry["phase"] == status.FAILED and said != _CRASHED):
+    reason = condition_of(entry.get("conditions") or (), status.FAILED).get("reason")
+    if job.metadata.deletion_timestamp or (entry["phase"] == status.FAILED and reason != _CRASHED):
         return None
     if not ended:
         return await await_start(ctx, name, command=entry["command"], is_recreated=True)
@@ -260,8 +260,8 @@ def _await_others(ctx: JobOwner[Backup], kernel: Kernel, br: BRConfig) -> Waitin
 
 def _does(job: Object, arguments: list[str]) -> bool:
     """True if a running Job has all of these arguments."""
-    told = job.decode()["spec"]["template"]["spec"]["containers"][0].get("args") or ()
-    return set(arguments) <= set(told)
+    given = job.decode()["spec"]["template"]["spec"]["containers"][0].get("args") or ()
+    return set(arguments) <= set(given)
 
 
 async def _built(ctx: JobOwner[Backup], tc: TidbCluster, command: str) -> Json:

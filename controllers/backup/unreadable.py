@@ -71,8 +71,8 @@ def grace_period(annotations: Mapping[str, str]) -> tuple[float, str]:
 
 
 def _reported_since(ctx: JobOwner[Backup]) -> datetime | None:
-    said = condition_of(ctx.status.get("conditions") or (), LOG_STATE_UNREADABLE)
-    return parse_time(str(said.get("lastTransitionTime") or "")) if said.get("status") == "True" else None
+    condition = condition_of(ctx.status.get("conditions") or (), LOG_STATE_UNREADABLE)
+    return parse_time(str(condition.get("lastTransitionTime") or "")) if condition.get("status") == "True" else None
 
 
 async def _write_report(ctx: JobOwner[Backup], watched: Watched, since: datetime, message: str) -> None:

@@ -28,10 +28,10 @@ _WITHOUT_EVENT = (INVALID, "Paused", "CreateFailed")
 """Reasons of Active without an event: Valid has one, the user requested the pause, or the creation recorded one."""
 
 
-def with_conditions(status: Json, said: dict[str, ConditionValue], now: datetime) -> Json:
-    """The status with the conditions `said` added or updated."""
+def with_conditions(status: Json, changes: dict[str, ConditionValue], now: datetime) -> Json:
+    """The status with the conditions `changes` added or updated."""
     conditions: Sequence[Json] = status.get("conditions") or []
-    for kind, value in said.items():
+    for kind, value in changes.items():
         conditions = _with(conditions, kind, value, now)
     return status | {"conditions": list(conditions)}
 
@@ -50,18 +50,18 @@ def valid(problems: str) -> ConditionValue:
     return (False, INVALID, problems) if problems else (True, VALID, "the spec is valid")
 
 
-def news(status: Json, said: Mapping[str, ConditionValue]) -> Iterator[tuple[str, str, str]]:
+def news(status: Json, conditions: Mapping[str, ConditionValue]) -> Iterator[tuple[str, str, str]]:
     """Obstacles to backups that the status does not show yet: condition, reason, message."""
     for kind in (VALID, ACTIVE):
-        holds, reason, message = said.get(kind, (True, "", ""))
-        told = condition_of(status.get("conditions") or (), kind).get("message")
-        if not holds and message != told and (kind == VALID or reason not in _WITHOUT_EVENT):
+        holds, reason, message = conditions.get(kind, (True, "", ""))
+        before = condition_of(status.get("conditions") or (), kind).get("message")
+        if not holds and message != before and (kind == VALID or reason not in _WITHOUT_EVENT):
             yield kind, reason, message
 
 
-def new_wait(status: Json, said: Mapping[str, ConditionValue]) -> tuple[str, str] | None:
+def new_wait(status: Json, conditions: Mapping[str, ConditionValue]) -> tuple[str, str] | None:
     """Reason and message of the wait for another backup, if the stored status does not have it yet."""
-    _, reason, message = said.get(ACTIVE, (True, "", ""))
+    _, reason, message = conditions.get(ACTIVE, (True, "", ""))
     before = condition_of(status.get("conditions") or (), ACTIVE).get("reason")
     return (reason, message) if reason in (LAST_BACKUP_RUNS, GROUP_RUNS) and reason != before else None
 

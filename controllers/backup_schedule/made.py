@@ -63,8 +63,8 @@ def facts_of(backup: Object) -> Made:
     body = backup.decode()
     meta, now = backup.metadata, _tree(body.get("status"))
     conditions = [each for each in now.get("conditions") or () if isinstance(each, dict)]
-    spec, verified, said = _tree(body.get("spec")), condition_of(conditions, VERIFIED), {"conditions": conditions}
-    end = status.ended(said) or (status.INVALID if status.holds(said, status.INVALID) else "")
+    spec, verified, readable = _tree(body.get("spec")), condition_of(conditions, VERIFIED), {"conditions": conditions}
+    end = status.ended(readable) or (status.INVALID if status.holds(readable, status.INVALID) else "")
     return Made(
         name=meta.name,
         uid=meta.uid,
@@ -84,10 +84,10 @@ def facts_of(backup: Object) -> Made:
     )
 
 
-def _wait(said: Json) -> str:
-    if said.get("status") != "True":
+def _wait(condition: Json) -> str:
+    if condition.get("status") != "True":
         return ""
-    return f"since {said.get('lastTransitionTime')} it has been {said.get('message')}"
+    return f"since {condition.get('lastTransitionTime')} it has been {condition.get('message')}"
 
 
 def unfinished(backups: Sequence[Made]) -> Made | None:

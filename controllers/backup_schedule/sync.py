@@ -37,16 +37,16 @@ async def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | N
     if ctx.owner.metadata.deletion_timestamp:
         return None  # Kubernetes deletes the objects that it owns
     schedule = Scheduling(ctx, children, validate_backup_schedule(ctx.model))
-    said: dict[str, ConditionValue] = {VALID: valid("; ".join(map(str, schedule.problems)))}
+    conditions: dict[str, ConditionValue] = {VALID: valid("; ".join(map(str, schedule.problems)))}
     waits: list[float | None] = []
 
     async def save_log() -> None:
         if answer := await log_backup.sync(schedule):
-            said[LOG_BACKUP_RUNS], wait = answer
+            conditions[LOG_BACKUP_RUNS], wait = answer
             waits.append(wait)
 
     async def snapshot() -> None:
-        said[ACTIVE], wait = await snapshots.sync(schedule)
+        conditions[ACTIVE], wait = await snapshots.sync(schedule)
         waits.append(wait)
 
     async def expire() -> None:
@@ -55,12 +55,12 @@ async def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | N
     steps = (save_log, snapshot, partial(compactions.sync, schedule), expire)
     troubles = [trouble for step in steps if (trouble := await _trouble_of(step))]
     if (last := last_backup(schedule.backups)) is not None:
-        said[LAST_BACKUP_COMPLETE] = last
-    for kind, reason, message in news(ctx.status, said):
+        conditions[LAST_BACKUP_COMPLETE] = last
+    for kind, reason, message in news(ctx.status, conditions):
         await ctx.warn(kind, reason, message)
-    if wait := new_wait(ctx.status, said):
+    if wait := new_wait(ctx.status, conditions):
         await ctx.note(*wait)
-    await ctx.write(with_conditions(ctx.status, said, ctx.now))
+    await ctx.write(with_conditions(ctx.status, conditions, ctx.now))
     if troubles:
         return troubles[0]
     soonest = min((wait for wait in waits if wait is not None), default=None)

@@ -34,8 +34,8 @@ def with_state(
     """The status with a state, as `job_owner.WithCondition`; an invalid spec is Failed, as in v1.6."""
     if not is_true:
         return status
-    said = {"state": FAILED if kind == INVALID else kind, "message": printable(message or reason, lines=True)}
-    return {key: value for key, value in (status | said).items() if value != ""}
+    fields = {"state": FAILED if kind == INVALID else kind, "message": printable(message or reason, lines=True)}
+    return {key: value for key, value in (status | fields).items() if value != ""}
 
 
 def with_indexes(status: Json, job: Json) -> Json:

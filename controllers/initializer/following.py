@@ -53,9 +53,9 @@ def recorded_outcome(ctx: Reconcile[TidbInitializer]) -> Outcome:
     """The outcome recorded at the end of the Job, whose pod may be gone."""
     if ctx.model.status.phase == COMPLETED:
         return Done()
-    said = condition_of(ctx.model.status.conditions, READY)
-    if said.get("reason") == _REASON:
-        return Refused(_REASON, str(said.get("message") or "").removeprefix("job: "))
+    condition = condition_of(ctx.model.status.conditions, READY)
+    if condition.get("reason") == _REASON:
+        return Refused(_REASON, str(condition.get("message") or "").removeprefix("job: "))
     failed = condition_of(ctx.model.status.conditions, "Failed")
     return Refused(_REASON, f"{failed.get('message') or 'the Job has failed'}; {_WAY_OUT}")
 
@@ -91,12 +91,16 @@ def _of_job(job: Object) -> dict[str, str]:
 def _why(ctx: Reconcile[TidbInitializer], job: Object) -> str:
     """The message of the failed container, else the message of Kubernetes about the Job."""
     pods = ctx.lister(PODS).list(ctx.namespace, _of_job(job)) or _live_pods(ctx, job)
-    said = [message for pod in pods if (message := _last_words(pod.decode().get("status") or {}))]
-    return said[-1] if said else str(condition_of_job(job.decode(), "Failed").get("message") or "the Job has failed")
+    messages = [message for pod in pods if (message := _last_words(pod.decode().get("status") or {}))]
+    return (
+        messages[-1]
+        if messages
+        else str(condition_of_job(job.decode(), "Failed").get("message") or "the Job has failed")
+    )
 
 
 def _last_words(status: Json) -> str:
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     ended = [(each.get("state") or {}).get("terminated") or {} for each in containers]
-    said = [str(each.get("message") or "").strip() for each in ended if each.get("exitCode")]
-    return next(filter(None, said), "")
+    messages = [str(each.get("message") or "").strip() for each in ended if each.get("exitCode")]
+    return next(filter(None, messages), "")

@@ -130,8 +130,8 @@ class JobOwner(Generic[M]):
         kind = after.get("phase")
         if kind not in _TROUBLE or before.get("conditions") == after.get("conditions"):
             return
-        said = condition_of(after["conditions"], kind)
-        await self.warn(kind, said.get("reason") or "", said.get("message") or "")
+        condition = condition_of(after["conditions"], kind)
+        await self.warn(kind, condition.get("reason") or "", condition.get("message") or "")
 
     @property
     def is_in_trouble(self) -> bool:
@@ -237,10 +237,10 @@ class JobOwner(Generic[M]):
         """
         now = self.status
         phase = str(now.get("phase") or "")
-        said = condition_of(now.get("conditions") or (), phase)
+        condition = condition_of(now.get("conditions") or (), phase)
         if (
-            not said
-            or said.get("reason") == NODE_LOST
+            not condition
+            or condition.get("reason") == NODE_LOST
             or not (pod := lingering_pod(self.runtime, self.namespace, name))
         ):
             return

@@ -27,16 +27,16 @@ async def await_start(
     now = ctx.status
     parts = now.get("logSubCommandStatuses") or {}
     part = parts.get(command) or {} if command else now
-    said = condition_of(part.get("conditions") or (), kind)
-    is_waiting = bool(said) and part.get("phase") == kind
-    is_late = not time_left(said.get("lastTransitionTime") or "", LOOK_AGAIN, ctx.now)
+    condition = condition_of(part.get("conditions") or (), kind)
+    is_waiting = bool(condition) and part.get("phase") == kind
+    is_late = not time_left(condition.get("lastTransitionTime") or "", LOOK_AGAIN, ctx.now)
     trouble = what_keeps_it(ctx, name, is_recreated=is_recreated) if is_waiting and is_late else ""
-    is_lost = not trouble and said.get("reason") == NODE_LOST  # `report_lost_pod` reports that below
-    if trouble != (said.get("message") or "") and not is_lost:
+    is_lost = not trouble and condition.get("reason") == NODE_LOST  # `report_lost_pod` reports that below
+    if trouble != (condition.get("message") or "") and not is_lost:
         words = kind, REASON if trouble else "", trouble
         after = with_words(now, *words) if part is now or now.get("phase") == part.get("phase") else now
-        told = {"logSubCommandStatuses": parts | {command: with_words(part, *words)}} if command else {}
-        await ctx.write(after | told)
+        commands = {"logSubCommandStatuses": parts | {command: with_words(part, *words)}} if command else {}
+        await ctx.write(after | commands)
         if trouble:
             await ctx.warn(kind, REASON, trouble)
     if not is_waiting and not _has_to_end(ctx, name):

@@ -54,10 +54,10 @@ def ended(status: Json) -> str:
 
 def with_words(part: Json, kind: str, reason: str = "", message: str = "") -> Json:
     """A status, or a part of it, with another reason and message in the condition of a kind; empty ones are removed."""
-    told = {key: text for key, text in (("reason", reason), ("message", message)) if text}
+    texts = {key: text for key, text in (("reason", reason), ("message", message)) if text}
 
     def changed(condition: Json) -> Json:
-        return {key: value for key, value in condition.items() if key not in ("reason", "message")} | told
+        return {key: value for key, value in condition.items() if key not in ("reason", "message")} | texts
 
     conditions = part.get("conditions") or ()
     return part | {"conditions": [changed(each) if each.get("type") == kind else each for each in conditions]}

@@ -78,9 +78,11 @@ async def ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
 
 def _why(now: Json, job: Json) -> str:
     """The reason why a Job has failed, and the message of its last pod, if any."""
-    said = condition_of(now.get("conditions") or (), status.RETRY_FAILED)
+    condition = condition_of(now.get("conditions") or (), status.RETRY_FAILED)
     reason = str(pods.condition_of_job(job, "Failed").get("reason") or "")
-    return "; ".join(filter(None, (reason, str(said.get("message") or "") if said.get("status") == "True" else "")))
+    return "; ".join(
+        filter(None, (reason, str(condition.get("message") or "") if condition.get("status") == "True" else ""))
+    )
 
 
 async def make(ctx: JobOwner[Restore], name: str, build: Build, start: Start) -> Outcome | None:

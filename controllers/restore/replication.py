@@ -102,8 +102,8 @@ async def _go_on(ctx: JobOwner[Restore], compaction: Waiting | None) -> Outcome 
 
 
 def _why(job: Json) -> str:
-    said = pods.condition_of_job(job, status.FAILED)
-    return ": ".join(filter(None, (str(said.get("reason") or ""), str(said.get("message") or ""))))
+    condition = pods.condition_of_job(job, status.FAILED)
+    return ": ".join(filter(None, (str(condition.get("reason") or ""), str(condition.get("message") or ""))))
 
 
 async def _make(ctx: JobOwner[Restore], step: _Step) -> Outcome | None:

@@ -293,22 +293,22 @@ def _with_first_clusters(found: _Found, inputs: Inputs, there: Sequence[First]) 
     dm_there = [first_dm_of(each) for each in inputs.dm_clusters]
     cached = found.ctx.cached(STATEFUL_SETS, monitor_name(monitor))
     pods = cached.decode() if cached is not None and found.ctx.controls(cached) else None
-    told, told_dm = (first_in_pods(pods), first_dm_in_pods(pods)) if pods is not None else (None, None)
+    running, told_dm = (first_in_pods(pods), first_dm_in_pods(pods)) if pods is not None else (None, None)
     return replace(
         inputs,
         first=next(iter(there), None),
         first_dm=next(iter(dm_there), None),
-        running=_running(told, there, lambda key: _may_return(found, key)),
+        running=_running(running, there, lambda key: _may_return(found, key)),
         running_dm=_running(told_dm, dm_there, _keys(monitor.spec.dm.clusters if monitor.spec.dm else ()).__contains__),
     )
 
 
-def _running(told: First | None, there: Sequence[First], may_return: Callable[[Key], bool]) -> First | None:
+def _running(running: First | None, there: Sequence[First], may_return: Callable[[Key], bool]) -> First | None:
     """The cluster that the pods were started with, in its present form; the first one if that is no longer wanted."""
-    if told is None:
+    if running is None:
         return next(iter(there), None)
-    same = next((each for each in there if each.key == told.key), None)
-    return same or (told if may_return(told.key) else next(iter(there), None))
+    same = next((each for each in there if each.key == running.key), None)
+    return same or (running if may_return(running.key) else next(iter(there), None))
 
 
 def _may_return(found: _Found, key: Key) -> bool:

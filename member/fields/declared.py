@@ -16,7 +16,7 @@ from kube.objects import Json
 ITEM = "[]"
 """The suffix of a list whose items have fields, as in `pdms[].replicas`."""
 
-_Said = TypeVar("_Said")
+_Value = TypeVar("_Value")
 
 
 @cache
@@ -54,9 +54,9 @@ def fits(path: str, glob: str) -> bool:
     return fnmatchcase(path.replace(ITEM, ""), glob.replace(ITEM, ""))
 
 
-def last_fit(path: str, table: Mapping[str, _Said]) -> _Said | None:
+def last_fit(path: str, table: Mapping[str, _Value]) -> _Value | None:
     """The value of the last glob in a table that matches a field; None if none does."""
-    return next((said for glob, said in reversed(list(table.items())) if fits(path, glob)), None)
+    return next((effect for glob, effect in reversed(list(table.items())) if fits(path, glob)), None)
 
 
 class AtRunTime(NamedTuple):

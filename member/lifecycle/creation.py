@@ -156,8 +156,8 @@ async def move(client: Client, other: LiveObject) -> Waiting | Refused:
         return Waiting(CONVERTING, f"waiting for the former StatefulSet {meta.name} to be deleted", _SOON)
     before = own.decode().get("status") or {}
     if not before.get("replicas"):
-        told = {field: value for field, value in (body.get("status") or {}).items() if field in _COUNTED}
-        await PatchStatus(STATEFUL_SETS, own, before, before | told)
+        counts = {field: value for field, value in (body.get("status") or {}).items() if field in _COUNTED}
+        await PatchStatus(STATEFUL_SETS, own, before, before | counts)
     made = Destroyer(client).observe(STATEFUL_SETS, meta.name, meta.namespace)
     if made is not None:
         await Delete(other, shown_by(made, f"it continues as {made.object.api_version}"), "Orphan")

@@ -40,8 +40,8 @@ async def first_refusal(
     """
     answers = [await attempted(ctx, f"beside {component} {number}", write) for number, write in enumerate(writes)]
     found = [refusal for _, refusal in answers if refusal is not None]
-    told = next((each for each in found if isinstance(each, Failed)), None) or next(iter(found), None)
-    return told and replace(told, retry_after=first_retry(found))
+    headline = next((each for each in found if isinstance(each, Failed)), None) or next(iter(found), None)
+    return headline and replace(headline, retry_after=first_retry(found))
 
 
 async def attempted(ctx: ClusterContext, key: str, act: Callable[[], Decision[T]]) -> tuple[T | None, NotDone | None]:

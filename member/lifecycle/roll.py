@@ -365,8 +365,8 @@ def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
     """The wait for a pod's revision label that another client changed, which is no reason to restart (I42, R27)."""
     if not is_mislabelled(view.body, pod, partial(live_revisions, view.ctx)):
         return None
-    told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH, "")
-    what = f"label {labels.CONTROLLER_REVISION_HASH} of pod {pod.metadata.name} says {told!r}, which is no revision"
+    revision = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH, "")
+    what = f"label {labels.CONTROLLER_REVISION_HASH} of pod {pod.metadata.name} says {revision!r}, which is no revision"
     return _waiting(view, f"{what} of its StatefulSet; waiting for it to be put right")
 
 

@@ -188,8 +188,8 @@ def _wait_of_hook(ctx: ClusterContext, component: str, hook: Hook, waiting: Wait
     if since is None or hook.is_the_users or not _is_under_way(ctx, component, hook):
         return waiting
     what = f"the rolling restart of {component} has stood still since {stamp(since)} ({waiting.reason})"
-    told = f"{what}: {waiting.message}; {waiting.way_out or _LOOK_AT_PODS}"
-    return Waiting(STANDS_STILL, told, waiting.retry_after)
+    message = f"{what}: {waiting.message}; {waiting.way_out or _LOOK_AT_PODS}"
+    return Waiting(STANDS_STILL, message, waiting.retry_after)
 
 
 def _is_under_way(ctx: ClusterContext, component: str, hook: Hook) -> bool:
@@ -241,8 +241,8 @@ def _stuck_since(ctx: ClusterContext, component: str, kind: str, step: str, reas
 
 def _reported(ctx: ClusterContext, component: str, step: str) -> Iterator[datetime]:
     """Since when the condition reports that this step is stuck; a former process may have set it."""
-    told, since = _progressing(ctx, component)
-    if since and told.get("reason") == STANDS_STILL and step in str(told.get("message")):
+    condition, since = _progressing(ctx, component)
+    if since and condition.get("reason") == STANDS_STILL and step in str(condition.get("message")):
         yield since - _STUCK
 
 
@@ -254,8 +254,8 @@ def _earlier_begin(ctx: ClusterContext, component: str, kind: str, step: str, re
     """
     begins = ctx.memory.rolls.begins
     if kind not in begins:
-        told, since = _progressing(ctx, component)
-        is_this = bool(reason) and told.get("reason") == reason and step in str(told.get("message"))
+        condition, since = _progressing(ctx, component)
+        is_this = bool(reason) and condition.get("reason") == reason and step in str(condition.get("message"))
         begins[kind] = (step, since if is_this else None)
     begun_with, since = begins[kind]
     if begun_with != step:
@@ -267,5 +267,5 @@ def _earlier_begin(ctx: ClusterContext, component: str, kind: str, step: str, re
 def _progressing(ctx: ClusterContext, component: str) -> tuple[Json, datetime | None]:
     """The component's condition Progressing, and its time."""
     status = predicates.status_of(ctx.tc, component)
-    told = condition_of(status.conditions if status else (), "Progressing")
-    return told, parse_time(str(told.get("lastTransitionTime") or ""))
+    condition = condition_of(status.conditions if status else (), "Progressing")
+    return condition, parse_time(str(condition.get("lastTransitionTime") or ""))

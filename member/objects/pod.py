@@ -79,9 +79,9 @@ def _without_unset(tree: Json, *, keep_zero: bool = False) -> Json:
     kept: Json = {}
     for key, value in tree.items():
         zero_matters = keep_zero or key in _ZERO_MATTERS
-        said = _stated(value, keep_zero=keep_zero or key in _ZERO_MATTERS_BELOW)
-        if said not in (None, {}, []) and (said or zero_matters):
-            kept[key] = said
+        stated = _stated(value, keep_zero=keep_zero or key in _ZERO_MATTERS_BELOW)
+        if stated not in (None, {}, []) and (stated or zero_matters):
+            kept[key] = stated
     return kept
 
 

@@ -54,7 +54,7 @@ class ContainerTerminated(msgspec.Struct, frozen=True, rename="camel"):
     message: str = ""
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The end in words, e.g. "Error, exit code 1"."""
         return f"{self.reason or 'ended'}, exit code {self.exit_code}"
 
@@ -85,7 +85,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
         waiting = self.state.waiting
         if self.backs_off:
             ended = self.state.terminated or self.last_state.terminated
-            return f"container {self.name}: {_CRASHES}{f': {ended.told}' if ended else ''}"
+            return f"container {self.name}: {_CRASHES}{f': {ended.description}' if ended else ''}"
         if waiting is None or not waiting.reason or waiting.reason in _ON_THE_WAY:
             return ""
         detail = waiting.message if waiting.reason in OF_CONFIGURATION else ""
@@ -107,7 +107,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     def crashes(self) -> str:
         """How a container that ends repeatedly last ended, also while it runs again; empty for other containers."""
         ended = self.state.terminated or (self.last_state.terminated if self.restart_count >= OFTEN else None)
-        return f"container {self.name}: {_CRASHES}: {ended.told}" if ended and ended.exit_code else ""
+        return f"container {self.name}: {_CRASHES}: {ended.description}" if ended and ended.exit_code else ""
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):

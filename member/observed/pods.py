@@ -132,13 +132,13 @@ def is_mislabelled(stateful_set: Json, pod: Object, revisions: Callable[[Json], 
 
     False during a roll. `revisions` is called only if needed.
     """
-    status, told = stateful_set.get("status") or {}, pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
-    if told == status.get("updateRevision") or status.get("currentRevision") != status.get("updateRevision"):
+    status, revision = stateful_set.get("status") or {}, pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
+    if revision == status.get("updateRevision") or status.get("currentRevision") != status.get("updateRevision"):
         return False
     if not _matches_template(stateful_set["spec"]["template"]["spec"], pod):
         return False
     # a roll that was reverted leaves pods of a revision that is neither the current nor the newest one
-    return not (told and told in revisions(stateful_set))
+    return not (revision and revision in revisions(stateful_set))
 
 
 def _matches_template(template: Json, pod: Object) -> bool:

@@ -174,10 +174,10 @@ def trouble_of_growth(ctx: ClusterContext, claim: Object) -> str:
     meta, seen = claim.metadata, claim.decode_as(Claim)
 
     def read() -> str:
-        said = (each for each in seen.status.conditions if each.type in _OF_GROWTH and each.status == "True")
-        told = "; ".join(f"{each.type}: {each.message[:_MOST]}" for each in said)
+        growing = (each for each in seen.status.conditions if each.type in _OF_GROWTH and each.status == "True")
+        messages = "; ".join(f"{each.type}: {each.message[:_MOST]}" for each in growing)
         about = (ctx.deps.client, ctx.deps.clock, ctx.namespace, PERSISTENT_VOLUME_CLAIMS, meta.name)
-        return told or read_complaint(*about, uid=meta.uid, reason=_NOT_GROWN)
+        return messages or read_complaint(*about, uid=meta.uid, reason=_NOT_GROWN)
 
     key = f"growth/{meta.uid}/{seen.spec.resources.requests.storage}"
     return ctx.memory.complaints.of(key, read, ctx.deps.clock)
@@ -215,8 +215,8 @@ def read_complaint(
     except (ApiError, TransportError):
         return ""
     events, now = [each.decode_as(Event) for each in found], clock.wall()
-    told = (each for each in events if not of_pod or (each.names(of_pod) and each.is_recent(now)))
-    newest = newest_complaint(told)
+    relevant = (each for each in events if not of_pod or (each.names(of_pod) and each.is_recent(now)))
+    newest = newest_complaint(relevant)
     return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""
 
 
@@ -254,8 +254,8 @@ class Event(msgspec.Struct, frozen=True, rename="camel"):
 
 def newest_complaint(events: Iterable[Event]) -> Event | None:
     """The newest warning that no pod status repeats; None if there is none."""
-    told = [event for event in events if event.reason not in SAID_ELSEWHERE]
-    return max(told, key=lambda event: event.time, default=None)
+    relevant = [event for event in events if event.reason not in SAID_ELSEWHERE]
+    return max(relevant, key=lambda event: event.time, default=None)
 
 
 class _Condition(msgspec.Struct, frozen=True):

@@ -196,8 +196,8 @@ def _serving_instead(ctx: ReconcileContext, kind: StoreKind, lost_substitutes: S
         return Done()
     uncopied = _uncopied(ctx, kind)
     then = f"{uncopied}once its store is Up again, {way_back}"
-    said = serving_instead(ctx, kind.name, f"{kind.title}FailedOver", lost, then)
-    return replace(said, serves=False) if uncopied and isinstance(said, Waiting) else said
+    outcome = serving_instead(ctx, kind.name, f"{kind.title}FailedOver", lost, then)
+    return replace(outcome, serves=False) if uncopied and isinstance(outcome, Waiting) else outcome
 
 
 def _uncopied(ctx: ReconcileContext, kind: StoreKind) -> str:

@@ -77,8 +77,8 @@ async def hand_over(going: Departure) -> Waiting | None:
     until = stamp(elapsed.since + timedelta(seconds=limit))
     if not what:
         return None
-    told, again = f"{what}, timeout at {until}", poll_interval(elapsed.seconds)
-    return Waiting("HandingOver", told, again, step=what, way_out=_WAY_OUT)
+    message, again = f"{what}, timeout at {until}", poll_interval(elapsed.seconds)
+    return Waiting("HandingOver", message, again, step=what, way_out=_WAY_OUT)
 
 
 def forget(ctx: ReconcileContext, pod: Object, for_what: str) -> None:

@@ -72,16 +72,16 @@ _WAY_OUT = "replicate with TiCDC (spec.ticdc), set spec.tidb.binlogEnabled to fa
 
 def binlog_condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
     """The condition, by its type, that says if TiDB writes the binlogs that the spec wants; empty if it always has."""
-    if said := _lacking(ctx.tc):
-        return {BINLOG_SUPPORTED: (False, "BinlogRemoved", f"{said}: Pump gets none; {_WAY_OUT}")}
+    if lacking := _lacking(ctx.tc):
+        return {BINLOG_SUPPORTED: (False, "BinlogRemoved", f"{lacking}: Pump gets none; {_WAY_OUT}")}
     known = stored_condition(ctx.owner, BINLOG_SUPPORTED) is not None
     return {BINLOG_SUPPORTED: (True, "Done", "TiDB lacks no binlogs that it is to write")} if known else {}
 
 
 def refused_upgrade(ctx: ReconcileContext) -> Refused | None:
     """The refusal of a version without binlogs while a version that writes them runs."""
-    said, live = _lacking(ctx.tc), ctx.stateful_set("tidb")
-    if not said or live is None:
+    lacking, live = _lacking(ctx.tc), ctx.stateful_set("tidb")
+    if not lacking or live is None:
         return None
     image = image_of(live.decode(), "tidb")
     running = images.version_of(image)
@@ -90,7 +90,7 @@ def refused_upgrade(ctx: ReconcileContext) -> Refused | None:
     if none_has_image(ctx, "tidb", image):
         # reverting a mistaken version must work
         return None
-    what = f"{said}, and {running} does; no pod is restarted for it"
+    what = f"{lacking}, and {running} does; no pod is restarted for it"
     return Refused("BinlogRemoved", f"{what}. Leave spec.tidb.version at {running}, or {_WAY_OUT}")
 
 

@@ -61,8 +61,8 @@ def _outages() -> Iterator[str]:
 def _reported(facts: Facts, reason: str) -> Iterator[str]:
     """The operator's sentences with this reason, without duplicates."""
     parts = (part_of(facts, each).get("conditions") or () for each in component_names(of=facts.kind))
-    said = [facts.condition(READY), *(condition_of(each, READY) for each in parts)]
-    hits = (each for each in said if each.get("status") == "False" and each.get("reason") == reason)
+    conditions = [facts.condition(READY), *(condition_of(each, READY) for each in parts)]
+    hits = (each for each in conditions if each.get("status") == "False" and each.get("reason") == reason)
     yield from dict.fromkeys(str(each.get("message", "")).partition("; ")[0] for each in hits)
 
 
@@ -78,21 +78,21 @@ def _without_quorum(facts: Facts) -> Iterator[Sign]:
     """A lost quorum as the operator reports it, else as members and pods show it: the operator may be down
     or too old.
     """
-    if said := list(_of_operator(_QUORUM_LOST)(facts)):
-        yield from said
+    if signs := list(_of_operator(_QUORUM_LOST)(facts)):
+        yield from signs
         return
     part = part_of(facts, "pd")
     members: Sequence[Json] = [*(part.get("members") or {}).values(), *(part.get("peerMembers") or {}).values()]
-    sick = [each for each in members if _is_sick(facts, each, told=is_observed("pd", part))]
+    sick = [each for each in members if _is_sick(facts, each, reported=is_observed("pd", part))]
     if members and 2 * len(sick) >= len(members):
         named = ", ".join(sorted(str(each.get("name")) for each in sick))
         message = f"{len(sick)} of {len(members)} PD members are not healthy ({named}): the database cannot serve"
         yield Sign(facts.title, message, "status.pd.members", f"{len(members) - len(sick)} healthy")
 
 
-def _is_sick(facts: Facts, member: Json, *, told: bool) -> bool:
-    """True if a member is lost: according to PD's report (`told`), or its pod while PD is silent."""
-    if told:
+def _is_sick(facts: Facts, member: Json, *, reported: bool) -> bool:
+    """True if a member is lost: according to PD's report (`reported`), or its pod while PD is silent."""
+    if reported:
         return not member.get("health") and facts.lasts(member.get("lastTransitionTime"), _PATIENCE)
     named = str(member.get("name", "")).partition(".")[0]
     pods = [each for each in facts.pods if name_of(each) == named]
@@ -114,10 +114,10 @@ def _unobserved(facts: Facts) -> Iterator[Sign]:
         since = observed.get("lastTransitionTime")
         if observed.get("status") == "False" and facts.lasts(since, _PATIENCE_OF_ASKING):
             age = facts.text_of_age(since)
-            said = " ".join(filter(None, (f"the operator has not been able to ask {component}", age)))
+            silence = " ".join(filter(None, (f"the operator has not been able to ask {component}", age)))
             yield Sign(
                 facts.title,
-                f"{said}: {observed.get('message', '')}",
+                f"{silence}: {observed.get('message', '')}",
                 f"status.{component}.conditions",
                 str(observed.get("reason", "")),
             )

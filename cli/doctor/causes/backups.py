@@ -29,26 +29,28 @@ def _failed(facts: Facts, resource: Resource) -> Iterator[Sign]:
         status = each.get("status") or {}
         phase = str(status.get("phase", ""))
         if phase in _FAILED and _is_of(facts, each):
-            said = condition_of(status.get("conditions") or (), phase)
-            message = f"{said.get('reason', '')}: {said.get('message', '')}".strip(": ") or "says no reason"
+            condition = condition_of(status.get("conditions") or (), phase)
+            message = f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ") or "says no reason"
             yield Sign(f"{resource.kind} {name_of(each)}", message, "status.phase", phase)
 
 
 def _waiting(facts: Facts) -> Iterator[Sign]:
     for resource in (BACKUPS, RESTORES):
         for each in filter(partial(_is_of, facts), facts.all(resource)):
-            said = condition_of((each.get("status") or {}).get("conditions") or (), "Waiting")
-            if said.get("status") == "True":
-                message = f"{said.get('reason')}: {said.get('message')} (since {said.get('lastTransitionTime')})"
+            waiting = condition_of((each.get("status") or {}).get("conditions") or (), "Waiting")
+            if waiting.get("status") == "True":
+                message = (
+                    f"{waiting.get('reason')}: {waiting.get('message')} (since {waiting.get('lastTransitionTime')})"
+                )
                 yield Sign(f"{resource.kind} {name_of(each)}", message, "status.conditions[Waiting]", "True")
 
 
 def _unreadable(facts: Facts) -> Iterator[Sign]:
     for each in filter(partial(_is_of, facts), facts.all(BACKUPS)):
-        said = condition_of((each.get("status") or {}).get("conditions") or (), LOG_STATE_UNREADABLE)
-        if said.get("status") == "True":
+        unreadable = condition_of((each.get("status") or {}).get("conditions") or (), LOG_STATE_UNREADABLE)
+        if unreadable.get("status") == "True":
             field = f"status.conditions[{LOG_STATE_UNREADABLE}]"
-            yield Sign(f"Backup {name_of(each)}", str(said.get("message")), field, "True")
+            yield Sign(f"Backup {name_of(each)}", str(unreadable.get("message")), field, "True")
 
 
 def _ignored(facts: Facts) -> Iterator[Sign]:

@@ -43,48 +43,51 @@ def _invalid(facts: Facts) -> Iterator[Sign]:
     found = _problems(facts)
     for each in found:
         yield Sign(facts.title, each.message, each.field, "" if each.value is None else str(each.value))
-    told = facts.condition(PROGRESSING)
-    if not found and told.get("reason") == INVALID and told.get("status") == "False":
-        yield Sign(facts.title, str(told.get("message", "")))
+    progressing = facts.condition(PROGRESSING)
+    if not found and progressing.get("reason") == INVALID and progressing.get("status") == "False":
+        yield Sign(facts.title, str(progressing.get("message", "")))
 
 
 def _stopped(facts: Facts) -> Iterator[Sign]:
     """Steps that the operator takes only after the user has acted; docs/reasons/ has the way out of each reason."""
-    told = facts.condition(PROGRESSING)
-    reason = str(told.get("reason", ""))
+    progressing = facts.condition(PROGRESSING)
+    reason = str(progressing.get("reason", ""))
     if facts.condition(READY).get("reason") == reason:
         # the preceding finding reports the outage
         return
-    is_over = told.get("status") == "False" and reason not in (*_SAID_ELSEWHERE, INVALID)
+    is_over = progressing.get("status") == "False" and reason not in (*_SAID_ELSEWHERE, INVALID)
     if is_over or reason in _FOR_USER:
         known = REASONS.get(reason)
         way_out = known.you if known else ""
-        yield Sign(facts.title, str(told.get("message", "")), PROGRESSING, reason, way_out)
+        yield Sign(facts.title, str(progressing.get("message", "")), PROGRESSING, reason, way_out)
 
 
 def _refused(facts: Facts) -> Iterator[Sign]:
-    told = facts.condition(PROGRESSING)
-    reason = str(told.get("reason", ""))
-    if told.get("status") == "True" and reason in _STEADY_ERRORS:
-        yield Sign(facts.title, str(told.get("message", "")), PROGRESSING, reason, REASONS[reason].you)
+    progressing = facts.condition(PROGRESSING)
+    reason = str(progressing.get("reason", ""))
+    if progressing.get("status") == "True" and reason in _STEADY_ERRORS:
+        yield Sign(facts.title, str(progressing.get("message", "")), PROGRESSING, reason, REASONS[reason].you)
 
 
 def _slow(facts: Facts) -> Iterator[Sign]:
-    ready, told = facts.condition(READY), facts.condition(PROGRESSING)
-    waits = told.get("status") == "True" and str(told.get("reason")) not in (*_STEADY_ERRORS, STANDS_STILL)
+    ready, progressing = facts.condition(READY), facts.condition(PROGRESSING)
+    waits = progressing.get("status") == "True" and str(progressing.get("reason")) not in (
+        *_STEADY_ERRORS,
+        STANDS_STILL,
+    )
     since = ready.get("lastTransitionTime")
     if ready.get("status") == "False" and waits and facts.lasts(since, _LONG):
-        said = " ".join(filter(None, ("has not been Ready", facts.text_of_age(since))))
-        message = f"{said}: {told.get('message', '')}"
-        yield Sign(facts.title, message, PROGRESSING, str(told.get("reason")))
+        duration = " ".join(filter(None, ("has not been Ready", facts.text_of_age(since))))
+        message = f"{duration}: {progressing.get('message', '')}"
+        yield Sign(facts.title, message, PROGRESSING, str(progressing.get("reason")))
 
 
 def _stuck(facts: Facts) -> Iterator[Sign]:
     for component in component_names(of=facts.kind):
-        told = condition_of(part_of(facts, component).get("conditions") or (), PROGRESSING)
-        if told.get("reason") == STANDS_STILL:
+        progressing = condition_of(part_of(facts, component).get("conditions") or (), PROGRESSING)
+        if progressing.get("reason") == STANDS_STILL:
             where = f"status.{component.removeprefix('dm-')}.conditions"
-            yield Sign(facts.title, f"{component}: {told.get('message', '')}", where, STANDS_STILL)
+            yield Sign(facts.title, f"{component}: {progressing.get('message', '')}", where, STANDS_STILL)
 
 
 def _paused(facts: Facts) -> Iterator[Sign]:

@@ -61,8 +61,8 @@ def _logged(reason: str) -> Callable[[Facts], Iterator[Sign]]:
         for each in facts.pods:
             for container, how in ended(each):
                 lines = _log(facts, each, container.name, how).splitlines()
-                if told := [line for line in lines if re.search(_KNOWN[reason], line)]:
-                    yield Sign(pod(each), f"container {container.name} says: {told[-1].strip()}")
+                if matching := [line for line in lines if re.search(_KNOWN[reason], line)]:
+                    yield Sign(pod(each), f"container {container.name} says: {matching[-1].strip()}")
 
     return signs
 
@@ -97,8 +97,8 @@ def _evicted(facts: Facts) -> Iterator[Sign]:
     for each in facts.pods:
         status = each.get("status") or {}
         if status.get("phase") == "Failed" and not is_deleted(each):
-            said = status.get("message") or status.get("reason") or "its containers have ended"
-            yield Sign(pod(each), f"failed and is not started again: {said}")
+            cause = status.get("message") or status.get("reason") or "its containers have ended"
+            yield Sign(pod(each), f"failed and is not started again: {cause}")
 
 
 CAUSES = (

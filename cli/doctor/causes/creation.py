@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from cli.doctor.causes.texts import Said, Text, causes
+from cli.doctor.causes.texts import Message, Text, causes
 from cli.doctor.facts import Facts, field_of, is_deleted, name_of
 from cli.doctor.finding import Sign
 
 
-def _creation_rejections(facts: Facts) -> Iterator[Said]:
+def _creation_rejections(facts: Facts) -> Iterator[Message]:
     """The newest rejection for each StatefulSet that lacks pods."""
     for each in facts.stateful_sets:
         lacks = (each.get("status") or {}).get("replicas", 0) < each["spec"].get("replicas", 1)
         refusals = [event for event in facts.events(each, "StatefulSet", "FailedCreate") if event.is_recent(facts.now)]
         if lacks and refusals and not is_deleted(each):
-            yield Said(each, f"StatefulSet {name_of(each)}", refusals[-1].message.strip())
+            yield Message(each, f"StatefulSet {name_of(each)}", refusals[-1].message.strip())
 
 
 _TEXTS = (
@@ -21,51 +21,55 @@ _TEXTS = (
         "QuotaExceeded",
         r"exceeded quota: ([^,\s]+).*",
         "Raise the quota, or ask for less: `kubectl describe resourcequota`.",
-        lambda _, said, match: Sign(said.object, match[0], "ResourceQuota", match[1]),
+        lambda _, message, match: Sign(message.object, match[0], "ResourceQuota", match[1]),
     ),
     Text(
         "QuotaNeedsRequests",
         r"failed quota: ([^:\s]+): must specify.*",
         "Set requests and limits of the component.",
-        lambda facts, said, match: Sign(said.object, match[0], field_of(facts, said.tree, "requests"), ""),
+        lambda facts, message, match: Sign(message.object, match[0], field_of(facts, message.tree, "requests"), ""),
     ),
     Text(
         "LimitRangeRefuses",
         r"(?:maximum|minimum) \S+ usage per .*|max limit to request ratio.*",
         "Change them, or the LimitRange: `kubectl describe limitrange`.",
-        lambda facts, said, match: Sign(said.object, match[0], field_of(facts, said.tree, "limits")),
+        lambda facts, message, match: Sign(message.object, match[0], field_of(facts, message.tree, "limits")),
     ),
     Text(
         "PriorityClassMissing",
         r"no PriorityClass with name (\S+) was found",
         "Create it, or correct `priorityClassName`.",
-        lambda facts, said, match: Sign(
-            said.object, match[0], field_of(facts, said.tree, "priorityClassName"), match[1]
+        lambda facts, message, match: Sign(
+            message.object, match[0], field_of(facts, message.tree, "priorityClassName"), match[1]
         ),
     ),
     Text(
         "PodSecurityRefuses",
         r"violates PodSecurity .*",
         "Set `podSecurityContext` as it asks, or enforce another level on the namespace (docs/security.md).",
-        lambda facts, said, match: Sign(said.object, match[0], field_of(facts, said.tree, "podSecurityContext")),
+        lambda facts, message, match: Sign(
+            message.object, match[0], field_of(facts, message.tree, "podSecurityContext")
+        ),
     ),
     Text(
         "WebhookUnreachable",
         r'failed calling webhook "([^"]+)".*',
         "Repair the server of the webhook, or delete its WebhookConfiguration.",
-        lambda _, said, match: Sign(said.object, match[0], "webhook", match[1]),
+        lambda _, message, match: Sign(message.object, match[0], "webhook", match[1]),
     ),
     Text(
         "AdmissionRefused",
         r'(?:admission webhook "([^"]+)" denied|ValidatingAdmissionPolicy \'([^\']+)\').*',
         "Do as its message asks, or exempt the namespace from it.",
-        lambda _, said, match: Sign(said.object, match[0], "admission", match[1] or match[2] or ""),
+        lambda _, message, match: Sign(message.object, match[0], "admission", match[1] or match[2] or ""),
     ),
     Text(
         "ServiceAccountMissing",
         r'error looking up service account.*serviceaccount "([^"]+)" not found',
         "Create it, or correct `serviceAccount`.",
-        lambda facts, said, match: Sign(said.object, match[0], field_of(facts, said.tree, "serviceAccount"), match[1]),
+        lambda facts, message, match: Sign(
+            message.object, match[0], field_of(facts, message.tree, "serviceAccount"), match[1]
+        ),
     ),
 )
 

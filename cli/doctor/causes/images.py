@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from apis.accessor import find
 from apis.decoding import InvalidField
 from apis.defaulting import with_defaults
-from cli.doctor.causes.texts import Said, Text, causes
+from cli.doctor.causes.texts import Message, Text, causes
 from cli.doctor.facts import Facts, component_of, containers_of, field_of, is_deleted, pod, pod_model
 from cli.doctor.finding import Cause, Sign
 from kube.objects import Json
@@ -25,17 +25,17 @@ def _unpulled(facts: Facts) -> Iterator[tuple[Json, str, ContainerWaiting]]:
                 yield each, images.get(container.name, container.image), waiting
 
 
-def _image_messages(facts: Facts) -> Iterator[Said]:
+def _image_messages(facts: Facts) -> Iterator[Message]:
     """The messages about each image. Older kubelets report a back-off only in events."""
     for each, image, waiting in _unpulled(facts):
         events = [event.message for event in facts.events(each, "Pod") if image in event.message]
-        yield Said(each, pod(each), f"{image} {waiting.reason}: {' '.join([waiting.message, *events[-2:]])}")
+        yield Message(each, pod(each), f"{image} {waiting.reason}: {' '.join([waiting.message, *events[-2:]])}")
 
 
-def _sign(what: str, *, of_repository: bool = False) -> Callable[[Facts, Said, re.Match[str]], Sign]:
-    def sign(facts: Facts, said: Said, _: re.Match[str]) -> Sign:
-        image = said.text.partition(" ")[0]
-        return Sign(said.object, what, _image_field(facts, said.tree, image, of_repository), image)
+def _sign(what: str, *, of_repository: bool = False) -> Callable[[Facts, Message, re.Match[str]], Sign]:
+    def sign(facts: Facts, message: Message, _: re.Match[str]) -> Sign:
+        image = message.text.partition(" ")[0]
+        return Sign(message.object, what, _image_field(facts, message.tree, image, of_repository), image)
 
     return sign
 
@@ -90,7 +90,7 @@ _TEXTS = (
 _OTHER = Text(
     "ImageNotPulled",
     "",
-    "`kubectl describe pod` shows what is said.",
+    "`kubectl describe pod` shows what is message.",
     _sign("the image cannot be pulled"),
 )
 

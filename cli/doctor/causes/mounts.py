@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from cli.doctor.causes.texts import Said, Text, causes
+from cli.doctor.causes.texts import Message, Text, causes
 from cli.doctor.facts import Facts, is_deleted, pod, pod_model
 from cli.doctor.finding import Sign
 from member.observed.pod import OF_CONFIGURATION
 from member.observed.troubles import newest_complaint
 
 
-def _mount_messages(facts: Facts) -> Iterator[Said]:
+def _mount_messages(facts: Facts) -> Iterator[Message]:
     """The newest complaint about each scheduled pod that has not started, and what its containers wait for."""
     for each in facts.pods:
         model = pod_model(each)
@@ -22,7 +22,7 @@ def _mount_messages(facts: Facts) -> Iterator[Said]:
         if model.status.phase == "Pending" and not model.has_run and complaint:
             configured.append(complaint.message)
         if configured:
-            yield Said(each, pod(each), "; ".join(dict.fromkeys(configured)))
+            yield Message(each, pod(each), "; ".join(dict.fromkeys(configured)))
 
 
 _TEXTS = (
@@ -30,26 +30,28 @@ _TEXTS = (
         "SecretMissing",
         r'secret "([^"]+)" not found',
         "Create it: `tidb-operator certs` makes those with certificates; or correct the field that names it.",
-        lambda _, said, match: Sign(said.object, "waits for a Secret that does not exist", "Secret", match[1]),
+        lambda _, message, match: Sign(message.object, "waits for a Secret that does not exist", "Secret", match[1]),
     ),
     Text(
         "ConfigMapMissing",
         r'configmap "([^"]+)" not found',
         "Create it, or correct `additionalVolumes`, `envFrom` or `env`.",
-        lambda _, said, match: Sign(said.object, "waits for a ConfigMap that does not exist", "ConfigMap", match[1]),
+        lambda _, message, match: Sign(
+            message.object, "waits for a ConfigMap that does not exist", "ConfigMap", match[1]
+        ),
     ),
     Text(
         "KeyMissing",
         r"couldn't find key (\S+) in (.*)|references non-existent (?:config|secret) key: (\S+)",
         "Add the key.",
-        lambda _, said, match: Sign(said.object, match[0], "key", match[1] or match[3]),
+        lambda _, message, match: Sign(message.object, match[0], "key", match[1] or match[3]),
     ),
     Text(
         "VolumeAttachedElsewhere",
         r"Multi-Attach error.*",
         "Wait for the detachment (minutes); if that node is gone for good, delete its Node object. "
         "Never force it while the node may write.",
-        lambda _, said, match: Sign(said.object, match[0]),
+        lambda _, message, match: Sign(message.object, match[0]),
     ),
 )
 

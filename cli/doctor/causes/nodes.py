@@ -36,10 +36,10 @@ def _not_ready(facts: Facts) -> Iterator[Sign]:
     for node, pods in _by_node(facts).items():
         tree = facts.nodes.get(node)
         if tree is not None and not is_true(tree, "Ready"):
-            said = condition_of((tree.get("status") or {}).get("conditions") or (), "Ready")
-            why = f"{said.get('reason', '')}: {said.get('message', '')}".strip(": ")
+            ready = condition_of((tree.get("status") or {}).get("conditions") or (), "Ready")
+            why = f"{ready.get('reason', '')}: {ready.get('message', '')}".strip(": ")
             message = f"is not Ready ({why}); it runs {', '.join(pods)}"
-            yield Sign(f"Node {node}", message, "Ready", said.get("status", ""))
+            yield Sign(f"Node {node}", message, "Ready", ready.get("status", ""))
 
 
 def _gone(facts: Facts) -> Iterator[Sign]:
@@ -106,8 +106,10 @@ def _limits(tree: Json) -> str:
         resources = each.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         if not {"cpu", "memory"} <= limits.keys() or requests != limits:
-            said = [f"{kind}.{key}={value}" for kind, part in resources.items() for key, value in (part or {}).items()]
-            return f"{', '.join(said) or 'not set'} (container {each['name']})"
+            set_values = [
+                f"{kind}.{key}={value}" for kind, part in resources.items() for key, value in (part or {}).items()
+            ]
+            return f"{', '.join(set_values) or 'not set'} (container {each['name']})"
     return ""
 
 

@@ -52,7 +52,7 @@ def _sick(facts: Facts) -> Iterator[Sign]:
 def _elsewhere(facts: Facts) -> Iterator[Sign]:
     leading, cluster = leaders(facts), _cluster(facts)
     if leading and not any(each.covers(cluster) for each in leading):
-        scopes = "; ".join(f"{each.lease}: {each.told}" for each in leading)
+        scopes = "; ".join(f"{each.lease}: {each.description}" for each in leading)
         own = ", ".join(f"{key}={value}" for key, value in labels_of(facts.cluster).items()) or "none"
         message = f"no operator manages it; those that are at work manage: {scopes}"
         yield Sign(facts.title, message, "metadata.labels", own)
@@ -62,10 +62,10 @@ def _two(facts: Facts) -> Iterator[Sign]:
     cluster = _cluster(facts)
     covering = [each for each in leaders(facts) if each.covers(cluster)]
     if len(covering) > 1:
-        named = " and ".join(f"{each.lease} ({each.told})" for each in covering)
+        named = " and ".join(f"{each.lease} ({each.description})" for each in covering)
         yield Sign(facts.title, f"more than one operator manages it: {named}", "Lease")
-    elif (told := facts.condition(OPERATOR_CONFLICT)).get("status") == "True":
-        yield Sign(facts.title, str(told.get("message", "")), OPERATOR_CONFLICT, "True")
+    elif (conflict := facts.condition(OPERATOR_CONFLICT)).get("status") == "True":
+        yield Sign(facts.title, str(conflict.get("message", "")), OPERATOR_CONFLICT, "True")
 
 
 def _without_holder(facts: Facts) -> Iterator[Sign]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
-from cli.doctor.causes.texts import Said, Text, causes
+from cli.doctor.causes.texts import Message, Text, causes
 from cli.doctor.facts import Facts, component_of, field_of, is_deleted, pod
 from cli.doctor.finding import Cause, Sign
 from kube.objects import Json, condition_of
@@ -22,27 +22,27 @@ _OF_PREEMPTION = re.compile(r"[.,;]? *(?:no new claims to deallocate, *)?preempt
 _DEFAULT = "default-scheduler"
 
 
-def scheduling_messages(facts: Facts) -> Iterator[Said]:
+def scheduling_messages(facts: Facts) -> Iterator[Message]:
     """Why pods have no node; messages about preemption repeat this and are omitted."""
     for each in facts.pods:
         condition = condition_of((each.get("status") or {}).get("conditions") or (), "PodScheduled")
         if condition.get("status") == "False" and not is_deleted(each):
             text = _OF_PREEMPTION.sub("", str(condition.get("message") or condition.get("reason") or ""))
-            yield Said(each, pod(each), text)
+            yield Message(each, pod(each), text)
 
 
 def _refused(
     what: str, path: str, value: Callable[[Facts, Json], str] = lambda _, __: ""
-) -> Callable[[Facts, Said, re.Match[str]], Sign]:
+) -> Callable[[Facts, Message, re.Match[str]], Sign]:
     """The sign of a rejection by some nodes: their number, and the field of the component with the
     excessive request.
     """
 
-    def sign(facts: Facts, said: Said, match: re.Match[str]) -> Sign:
-        found, counted = _OF_NODES.match(said.text), re.search(r"(\d+) [^,:]*$", said.text[: match.start()])
+    def sign(facts: Facts, message: Message, match: re.Match[str]) -> Sign:
+        found, counted = _OF_NODES.match(message.text), re.search(r"(\d+) [^,:]*$", message.text[: match.start()])
         nodes = f"{counted[1]} of {found['all']} nodes" if found and counted else "nodes"
-        field = field_of(facts, said.tree, path) if path else ""
-        return Sign(said.object, what.format(nodes=nodes, match=match[0]), field, value(facts, said.tree))
+        field = field_of(facts, message.tree, path) if path else ""
+        return Sign(message.object, what.format(nodes=nodes, match=match[0]), field, value(facts, message.tree))
 
     return sign
 
@@ -68,9 +68,9 @@ def _taints(facts: Facts, _: Json) -> str:
     return ", ".join(found)
 
 
-def _cordoned(facts: Facts, said: Said, match: re.Match[str]) -> Sign:
+def _cordoned(facts: Facts, message: Message, match: re.Match[str]) -> Sign:
     named = ", ".join(name for name, tree in facts.nodes.items() if (tree.get("spec") or {}).get("unschedulable"))
-    sign = _refused("{nodes} are cordoned", "")(facts, said, match)
+    sign = _refused("{nodes} are cordoned", "")(facts, message, match)
     return replace(sign, field="Node.spec.unschedulable", value=named)
 
 
@@ -79,8 +79,8 @@ def _wanted(_: Facts, tree: Json) -> str:
     return ", ".join(f"{key}={value}" for key, value in selector.items())
 
 
-def _extender(_: Facts, said: Said, match: re.Match[str]) -> Sign:
-    return Sign(said.object, f"our scheduler refuses the nodes: {match[0]}")
+def _extender(_: Facts, message: Message, match: re.Match[str]) -> Sign:
+    return Sign(message.object, f"our scheduler refuses the nodes: {match[0]}")
 
 
 _LESS = "Lower the request, or add nodes that are large enough."
@@ -174,7 +174,7 @@ _TEXTS = (
         "ClaimMissing",
         r'persistentvolumeclaim "?([^" ]+)"? (?:not found|is being deleted)',
         "Delete the pod: its StatefulSet recreates both.",
-        lambda _, said, match: Sign(said.object, match[0]),
+        lambda _, message, match: Sign(message.object, match[0]),
     ),
     Text(
         "HostPortTaken",
@@ -196,9 +196,9 @@ def _without_scheduler(facts: Facts) -> Iterator[Sign]:
     for each in facts.pods:
         status, spec = each.get("status") or {}, each["spec"]
         named = spec.get("schedulerName") or _DEFAULT
-        told = condition_of(status.get("conditions") or (), "PodScheduled")
+        scheduled = condition_of(status.get("conditions") or (), "PodScheduled")
         waits = facts.lasts(each["metadata"].get("creationTimestamp"), _PATIENCE)
-        if not spec.get("nodeName") and not told and waits and not is_deleted(each):
+        if not spec.get("nodeName") and not scheduled and waits and not is_deleted(each):
             message = f"no scheduler of the name {named} has looked at it"
             yield Sign(pod(each), message, field_of(facts, each, "schedulerName"), named)
 

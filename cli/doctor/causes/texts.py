@@ -10,7 +10,7 @@ from kube.objects import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Message:
     """A message about an object, and the object whose field would change it."""
 
     tree: Json
@@ -18,7 +18,7 @@ class Said:
     text: str
 
 
-Speech = Callable[[Facts], Iterable[Said]]
+Speech = Callable[[Facts], Iterable[Message]]
 """All messages of one kind."""
 
 
@@ -32,7 +32,7 @@ class Text:
     reason: str
     pattern: str
     way_out: str
-    sign: Callable[[Facts, Said, re.Match[str]], Sign] = lambda _, said, __: Sign(said.object, said.text)
+    sign: Callable[[Facts, Message, re.Match[str]], Sign] = lambda _, message, __: Sign(message.object, message.text)
 
 
 def causes(speech: Speech, texts: Sequence[Text], other: Text | None = None) -> tuple[Cause, ...]:
@@ -46,9 +46,9 @@ def causes(speech: Speech, texts: Sequence[Text], other: Text | None = None) -> 
 
 def _signs(speech: Speech, text: Text) -> Callable[[Facts], Iterable[Sign]]:
     def signs(facts: Facts) -> Iterable[Sign]:
-        for said in speech(facts):
-            if match := re.search(text.pattern, said.text):
-                yield text.sign(facts, said, match)
+        for message in speech(facts):
+            if match := re.search(text.pattern, message.text):
+                yield text.sign(facts, message, match)
 
     return signs
 
@@ -57,8 +57,8 @@ def _others(speech: Speech, other: Text, known: str) -> Callable[[Facts], Iterab
     """`known` are the patterns that other causes cover."""
 
     def signs(facts: Facts) -> Iterable[Sign]:
-        for said in speech(facts):
-            if whole := re.fullmatch(rf"(?s)(?!.*(?:{known})).*", said.text):
-                yield other.sign(facts, said, whole)
+        for message in speech(facts):
+            if whole := re.fullmatch(rf"(?s)(?!.*(?:{known})).*", message.text):
+                yield other.sign(facts, message, whole)
 
     return signs

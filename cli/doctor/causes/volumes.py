@@ -54,12 +54,12 @@ def _without_default(facts: Facts) -> Iterator[Sign]:
 
 def _refused(facts: Facts) -> Iterator[Sign]:
     for each in _pending(facts):
-        told = facts.events(each, "PersistentVolumeClaim", "ProvisioningFailed")
-        if told and _class_of(facts, each):
+        events = facts.events(each, "PersistentVolumeClaim", "ProvisioningFailed")
+        if events and _class_of(facts, each):
             named = str(each["spec"].get("storageClassName"))
             yield Sign(
                 _claim(each),
-                f"the provisioner can't make the volume: {told[-1].message.strip()}",
+                f"the provisioner can't make the volume: {events[-1].message.strip()}",
                 field_of(facts, each, "storageClassName"),
                 named,
             )
@@ -127,11 +127,11 @@ def _nodes_of(volume: Json) -> tuple[str, ...]:
 
 def _growing(facts: Facts) -> Iterator[Sign]:
     for each in facts.claims:
-        told = facts.events(each, "PersistentVolumeClaim", "VolumeResizeFailed")
+        events = facts.events(each, "PersistentVolumeClaim", "VolumeResizeFailed")
         wanted = str(((each["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
         there = str(((each.get("status") or {}).get("capacity") or {}).get("storage", wanted))
-        if told and parse(there) < parse(wanted):
-            message = f"can't grow from {there}: {told[-1].message.strip()}"
+        if events and parse(there) < parse(wanted):
+            message = f"can't grow from {there}: {events[-1].message.strip()}"
             yield Sign(_claim(each), message, field_of(facts, each, "requests.storage"), wanted)
 
 

@@ -48,9 +48,9 @@ def _undo(session: Session, node: Object, on_it: Sequence[Candidate]) -> int:
     name, told_to_go = node.metadata.name, [each for each in on_it if take_back(session.client, each)]
     stay = [f"{each.pod.object.metadata.namespace}/{each.pod.name}" for each in told_to_go]
     cordon(session.client, node, on=False)
-    told = [f"pod {each} is not to go any more" for each in stay]
+    withdrawn = [f"pod {each} is not to go any more" for each in stay]
     document = {"node": name, "begun": False, "steps": [], "takenBack": stay}
-    session.output.show(document, lambda: iter([*told, f"pods may start on {name} again"]))
+    session.output.show(document, lambda: iter([*withdrawn, f"pods may start on {name} again"]))
     return 0
 
 

@@ -27,10 +27,10 @@ def cordon(client: Client, node: Object, *, on: bool) -> None:
 def take_back(client: Client, candidate: Candidate) -> bool:
     """Withdraw the command of a pod; True if it had one. Raises ApiError, TransportError."""
     meta = candidate.pod.object.metadata
-    told = {each.key: None for each in commands_of(candidate.pod.object) if each.value != NONE}
-    if told:
-        client.patch(PODS, meta.name, meta.namespace, {"metadata": {"uid": meta.uid, "annotations": told}})
-    return bool(told)
+    annotations = {each.key: None for each in commands_of(candidate.pod.object) if each.value != NONE}
+    if annotations:
+        client.patch(PODS, meta.name, meta.namespace, {"metadata": {"uid": meta.uid, "annotations": annotations}})
+    return bool(annotations)
 
 
 def move(session: Session, node: str, step: Step, candidate: Candidate, timeout: float | None) -> None:
@@ -56,12 +56,12 @@ def _others(client: Client, step: Step) -> Sight:
     found = find_cluster(client, step.namespace, step.cluster)
     others = [each for each in list_pods(client, found.cluster) if each.name != step.pod]
     ill = [each.name for each in others if each.is_going or not each.pod.is_ready]
-    told = [each.name for each in others if any(one.value != NONE for one in commands_of(each.object))]
+    moving = [each.name for each in others if any(one.value != NONE for one in commands_of(each.object))]
     head = summary(found)
     if ill:
         why = f"waiting for {', '.join(ill)} to be Ready"
-    elif told:
-        why = f"waiting for {', '.join(told)} to be moved"
+    elif moving:
+        why = f"waiting for {', '.join(moving)} to be moved"
     else:
         why = "" if head.ready else f"waiting for {found.name} to be Ready: {head.message}"
     return Sight([Row(step.component, 0, 1, why or "all others serve")], not why)

@@ -51,12 +51,12 @@ def _backup(tree: Json) -> Backup:
     status = tree.get("status") or {}
     phase, conditions = str(status.get("phase") or ""), status.get("conditions") or ()
     waits = condition_of(conditions, _WAITING)
-    said = waits if waits.get("status") == "True" else condition_of(conditions, phase)
+    condition = waits if waits.get("status") == "True" else condition_of(conditions, phase)
     return Backup(
         name=tree["metadata"]["name"],
         mode=str(tree["spec"].get("backupMode") or "snapshot"),
         phase=phase,
-        message=str(said.get("message") or ""),
+        message=str(condition.get("message") or ""),
         started=str(status.get("timeStarted") or ""),
         completed=str(status.get("timeCompleted") or ""),
         size=str(status.get("backupSizeReadable") or ""),

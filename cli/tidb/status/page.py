@@ -113,8 +113,8 @@ def _pods(pods: Iterable[Pod]) -> Page:
     for each in pods:
         again = f"{each.restarts} restart{'s' * (each.restarts > 1)}" if each.restarts else ""
         state = Text("\n".join(filter(None, (each.state, again))), GOOD if each.ready else BAD)
-        told = "\n".join(filter(None, (member_in_words(each.member), *each.commands)))
-        table.add(each.name, each.node, state, told)
+        role = "\n".join(filter(None, (member_in_words(each.member), *each.commands)))
+        table.add(each.name, each.node, state, role)
     return [table] if table else []
 
 
