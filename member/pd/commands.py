@@ -13,7 +13,7 @@ from dataplane.errors import Conflict
 from dataplane.pd import LiveMember, PDClient
 from kube.objects import Object
 from member import api_clients, labels
-from member.actions import RemoveMember, TransferLeader
+from member.actions import RemoveMember
 from member.commands import (
     REPLACING,
     RETRY_BUSY,
@@ -38,7 +38,7 @@ from member.observed.status import NORMAL
 from member.outcome import Done, Outcome, Refused, Wait, Waiting
 from member.pd.failover import ignored_pods
 from member.pd.rolling import ROLLING, is_of, successor
-from member.pd.scaling import healths, voters
+from member.pd.scaling import hand_leadership, healths, voters
 
 TRANSFERRING = "TransferringPDLeader"
 _TRANSFER = 1.0
@@ -67,7 +67,7 @@ async def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Wai
         case Transfer() | Remove() if is_withdrawn(command):
             return await cancel(ctx, pod)
         case Transfer(to):
-            await TransferLeader(pd, to.name)
+            await hand_leadership(ctx, pd, name, to.name)
             return Waiting(REPLACING, f"transferring PD leadership from pod {name} to {to.name}", RETRY_SOON)
         case Remove() if len(members.members) < desired_replicas(ctx.tc, "pd"):
             return Waiting(
@@ -149,7 +149,7 @@ async def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
             f"cannot transfer PD leadership from pod {pod}: no other member is both healthy and allowed to lead",
             RETRY_BUSY,
         )
-    await TransferLeader(pd, to)
+    await hand_leadership(ctx, pd, pod, to)
     return Waiting(TRANSFERRING, f"transferring PD leadership from pod {pod} to {to}", _TRANSFER)
 
 

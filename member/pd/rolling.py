@@ -7,7 +7,6 @@ from dataplane.errors import Unavailable
 from dataplane.pd import Health, Member, PDClient, unreported
 from kube.objects import Object
 from member import api_clients, labels
-from member.actions import TransferLeader
 from member.context import ReconcileContext
 from member.evidence import Evidence, Spared, spared, stopped
 from member.lifecycle.quorum import WAY_OUT, forced
@@ -18,7 +17,7 @@ from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting
 from member.ownership import member_owner, not_understood, own_member, require_understood_members
 from member.pd.failover import ignored_pods
-from member.pd.scaling import healths, may_vote
+from member.pd.scaling import hand_leadership, healths, may_vote
 from member.polling import next_poll
 
 _WAY_OUT = f"{WAY_OUT} restarts all pods of PD without asking it"
@@ -150,7 +149,7 @@ async def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list
     target = successor(ctx, pod, healthy)
     if target is None:
         return None
-    await TransferLeader(pd, target)
+    await hand_leadership(ctx, pd, pod, target)
     what = f"transferring PD leadership from pod {pod} to {target}"
     way_out = f"`pd-ctl member leader transfer {target}` says why PD refuses, `pd-ctl member` lists leader priorities"
     return Waiting("TransferringPDLeader", what, next_roll_poll(ctx, "pd"), way_out=way_out)

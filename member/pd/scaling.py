@@ -52,6 +52,10 @@ from member.ownership import member_owner, require_understood_members
 from member.polling import next_poll
 from ports.transport import ConnectionRefused
 
+_HANDED = "leadership of PD"
+_ASK_AGAIN = 10.0
+"""Seconds until PD is asked again to move its leadership. It agrees before the election, which takes a few seconds."""
+
 
 def healths(ctx: ReconcileContext, pd: PDClient, expected: int) -> tuple[Health, ...]:
     """All members. Healthy means that PD reports it, and that the cluster's own members also confirm that they vote.
@@ -83,6 +87,19 @@ def _votes(ctx: ReconcileContext, member: Health) -> bool:
         return False
 
 
+async def hand_leadership(ctx: ReconcileContext, pd: PDClient, pod: str, to: str) -> None:
+    """Ask PD to move the leadership from a pod to a member, at most once in `_ASK_AGAIN` seconds.
+
+    Raises DataPlaneError; what PD has refused may be asked again at once.
+    """
+    stopwatches, key, clock = ctx.memory.stopwatches, f"{pod} {to}", ctx.deps.clock
+    if key in stopwatches.known(_HANDED) and stopwatches.look(_HANDED, key, clock).seconds < _ASK_AGAIN:
+        return
+    stopwatches.forget(_HANDED, key)
+    await TransferLeader(pd, to)
+    stopwatches.look(_HANDED, key, clock)
+
+
 async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx = removal.ctx
     if obstacle := _refuse_last_member(ctx) or _too_early(removal):
@@ -98,7 +115,7 @@ async def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
         case StandsIn(others):
             return _stands_in(removal, found, f"{others} of the {wanted} PD members")
         case Transfer(to):
-            await TransferLeader(pd, to.name)
+            await hand_leadership(ctx, pd, removal.name, to.name)
             return Waiting("ScalingIn", f"transferring PD leadership from pod {removal.name} to {to.name}", soon)
         case Remove(voter) if leaving := members.member(voter.id):
             kept = await take_out(removal, "pd", "PD", "member", partial(RemoveMember, pd, leaving))

@@ -28,6 +28,7 @@ ACTIONS = frozenset(
         "delete_if",
         "prune",
         "end_log_task",
+        "hand_leadership",
         "set_policy",
         "PodDeletion",
     }

@@ -50,7 +50,8 @@ ROWS: Sequence[Row] = (
         "pd-scale-in",
         (_W, _A, _W, _W, _W, _C, _W),
         (
-            "member/pd/scaling.py _drain TransferLeader",
+            "member/pd/scaling.py _drain hand_leadership",
+            "member/pd/scaling.py hand_leadership TransferLeader",
             "member/pd/scaling.py _drain RemoveMember",
             "member/lifecycle/scaling.py next_lower_replicas Replicas.lowered",
         ),
@@ -66,7 +67,7 @@ ROWS: Sequence[Row] = (
         "pd-roll",
         (_W, _A, _W, _W, _W, _W, _W),
         (
-            "member/pd/rolling.py _transfer TransferLeader",
+            "member/pd/rolling.py _transfer hand_leadership",
             "member/lifecycle/roll.py _restart UpdateStrategy.lowered",
             "member/lifecycle/roll.py _restart PodDeletion",
             "member/lifecycle/roll.py _restart_reached PodDeletion",
@@ -77,7 +78,7 @@ ROWS: Sequence[Row] = (
         "pd-command",
         (_W, _A, _W, _W, _W, _C, _W),
         (
-            "member/pd/commands.py _stay_away TransferLeader",
+            "member/pd/commands.py _stay_away hand_leadership",
             "member/commands.py _delete_pod Delete",
         ),
     ),
@@ -86,7 +87,7 @@ ROWS: Sequence[Row] = (
         "pd-replace-volume",
         (_W, _A, _W, _W, _W, _C, _W),
         (
-            "member/pd/commands.py _leave_pd TransferLeader",
+            "member/pd/commands.py _leave_pd hand_leadership",
             "member/pd/commands.py _remove RemoveMember",
             "member/commands.py restart_without_volumes Delete",
         ),

@@ -8,6 +8,7 @@ import controllers.status_pacing
 import kube.contests
 import member.dm.component
 import member.evidence
+import member.pd.scaling
 import member.stores.evictions
 import member.stores.status
 from dataplane.errors import Conflict
@@ -38,6 +39,7 @@ _TOMBSTONE = "lie/store-is-tombstone.follower.tikv-in"
 _FLAPPING = "lie/store-is-tombstone.turns.rest"
 _TWICE = "lie/store-is-there-twice.all.rest"
 _NO_MASTER = "lie/dm-member-is-missing.all.dm-rest"
+_ANOTHER_LEADS = "lie/another-leads.all.pd-in"
 _DENIED = "lie/no-leaders-are-evicted.all.tikv-in"
 _NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
 
@@ -50,7 +52,9 @@ _NOT_LISTED = "lie/no-leaders-are-evicted.follower.tikv-in"
         _FLAPPING,
         "lie/another-cluster.all.pd-in",
         "lie/no-leaders-are-evicted.all.tikv-roll",
+        _ANOTHER_LEADS,
         _DENIED,
+        "lie/member-of-another-cluster.follower.pd-roll",
         _NO_MASTER,
         _NOT_LISTED,
         _TWICE,
@@ -90,6 +94,13 @@ def test_judge_notices_writes_without_end(monkeypatch: pytest.MonkeyPatch) -> No
 def test_judge_notices_an_eviction_that_begins_with_each_contradictory_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member.stores.evictions, "_AGAIN", 0.0)
     assert "lies" in rules(generated(_NOT_LISTED), lambda: None)
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_judge_notices_a_transfer_of_the_leadership_at_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member.pd.scaling, "_ASK_AGAIN", 0.0)
+    assert "lies" in rules(generated(_ANOTHER_LEADS), lambda: None)
 
 
 @pytest.mark.slow
