@@ -17,9 +17,10 @@ from controllers.runtime import Runtime
 from controllers.wiring import addressed, tidb_controllers
 from dataplane.answer_budget import AnswerBudget
 from dataplane.clients import DataPlane
+from dataplane.grpc_calls import GrpcCalls
 from dataplane.http_transport import HttpTransport
 from dataplane.mysql import MySqlConnector
-from dataplane.read_only import NoSql, ReadOnlyTransport
+from dataplane.read_only import NoGrpc, NoSql, ReadOnlyTransport
 from informers.reflector import Reflector, log_watch_error
 from informers.selectors import Selector, parse_selector
 from kube.client import Client
@@ -113,6 +114,7 @@ def _data_plane(
         runtime.clock,
         NoSql(sql, record, when),
         Threads(runtime.timers),
+        grpc=NoGrpc(GrpcCalls(environ), record, when),
     )
 
 

@@ -21,6 +21,7 @@ from member.actions import (
     EndEviction,
     EndLogTask,
     EvictLeaders,
+    FlushLogBackup,
     KeepStore,
     MoveTables,
     PauseDDL,
@@ -82,6 +83,8 @@ def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, P
                 return microservice.transfer_primary(to)
             case EndLogTask(etcd, name):
                 return end_log_task(etcd, name)
+            case FlushLogBackup(tikv):
+                return tikv.begin_flush()
             case RemoveMaster(masters, master, _):
                 return masters.delete_master(master)
             case RemoveWorker(masters, worker, _):

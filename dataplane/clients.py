@@ -11,6 +11,8 @@ from dataplane.addresses import Address
 from dataplane.calls import Admit, Caller
 from dataplane.errors import DataPlaneError
 from dataplane.etcd import EtcdClient
+from dataplane.grpc_calls import GrpcCalls
+from dataplane.log_backups import LogBackupServer
 from dataplane.mysql import MySqlConnector
 from dataplane.pd import PDClient
 from dataplane.pdms import PDMSClient
@@ -25,6 +27,7 @@ from dataplane.tls import TlsMaterial
 from ports.ageing import Ageing
 from ports.clock import Clock
 from ports.fencing import Fence
+from ports.grpc import UnaryCalls
 from ports.side_by_side import InTurn, SideBySide
 from ports.sql import SqlConnector, SqlLogin
 from ports.transport import Transport
@@ -45,13 +48,16 @@ class DataPlane:
         clock: Clock,
         sql: SqlConnector | None = None,
         side_by_side: SideBySide | None = None,
+        *,
+        grpc: UnaryCalls | None = None,
     ) -> None:
         """`make_transport` is called once per TLS identity, with None for plain HTTP, and may raise BadTlsMaterial.
 
-        `sql` executes statements, by default over TCP. `side_by_side` runs independent calls, by default one after
-        another.
+        `sql` executes statements and `grpc` begins calls, by default over TCP. `side_by_side` runs independent calls,
+        by default one after another.
         """
         self._sql = sql or MySqlConnector()
+        self._grpc = grpc or GrpcCalls()
         self.side_by_side = side_by_side or InTurn()
         self._make_transport: MakeTransport = lambda tls: AdaptiveTimeoutTransport(make_transport(tls), clock)
         self._fence = fence
@@ -83,7 +89,7 @@ class DataPlane:
         return self._sharing or self
 
     def _over(self, make_transport: MakeTransport) -> "DataPlane":
-        found = DataPlane(make_transport, self._fence, self._clock, self._sql, self.side_by_side)
+        found = DataPlane(make_transport, self._fence, self._clock, self._sql, self.side_by_side, grpc=self._grpc)
         # the wrapper below already records how long each endpoint takes
         found._make_transport = make_transport
         return found
@@ -114,6 +120,10 @@ class DataPlane:
     def tikv(self, url: Address, tls: TlsMaterial | None = None) -> TiKVClient:
         """The TiKV with its status port at `url`. Raises BadTlsMaterial."""
         return TiKVClient(self._transport(tls), url, self._clock)
+
+    def log_backup(self, url: Address, tls: TlsMaterial | None = None) -> LogBackupServer:
+        """The log backup service of the TiKV with its server port at `url`."""
+        return LogBackupServer(self._grpc, url, tls, self._fence)
 
     def tiflash(self, url: Address, tls: TlsMaterial | None = None) -> TiFlashClient:
         """The TiFlash whose proxy has its status port at `url`. Raises BadTlsMaterial."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ports.grpc import PendingCall, UnaryCall, UnaryCalls
 from ports.observation import always
 from ports.sql import SqlConnector, SqlLogin
 from ports.transport import ByteStream, Request, Response, Transport, TransportError
@@ -49,3 +50,20 @@ class NoSql:
         if statements:
             self._planned("SQL", login.url)
         raise TransportError("SQL", login.url, _WHY)
+
+
+class NoGrpc:
+    """Begins no gRPC calls, because the operator's only one makes servers write."""
+
+    def __init__(self, calls: UnaryCalls, planned: Planned, when: Callable[[], bool] = always) -> None:
+        """While `when` returns False, `calls` begins all calls."""
+        self._calls = calls
+        self._planned = planned
+        self._when = when
+
+    def begin(self, call: UnaryCall) -> PendingCall:
+        """Raise TransportError, or begin the call; see `UnaryCalls`."""
+        if not self._when():
+            return self._calls.begin(call)
+        self._planned("gRPC", call.url + call.method)
+        raise TransportError("gRPC", call.url + call.method, _WHY)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
 from dataplane.etcd import EtcdClient
+from dataplane.log_backups import Flush, LogBackupServer
 from dataplane.pd import LiveMember, LiveStore, PDClient
 from dataplane.pdms import PDMSClient
 from dataplane.pump import LivePumpNode, PumpClient
@@ -136,6 +137,13 @@ class EndLogTask(Action[None]):
 
     etcd: EtcdClient
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlushLogBackup(Action[Flush]):
+    """Ask a TiKV to save what it holds of log backups; the result says when it has. Raises like `EvictLeaders`."""
+
+    server: LogBackupServer
 
 
 # Servers of other components

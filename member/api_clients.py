@@ -13,11 +13,12 @@ from typing import TypeVar
 from apis.consent import Permission, how_to_consent
 from apis.identity import tls_enabled
 from apis.shared import PDMember
-from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT, Address, Reach, host_of
+from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT, TIKV_SERVER_PORT, Address, Reach, host_of
 from dataplane.calls import Admit, Caller
 from dataplane.dm import DMMasterClient
 from dataplane.errors import BadTlsMaterial, DataPlaneError, NotInCluster
 from dataplane.etcd import EtcdClient
+from dataplane.log_backups import LogBackupServer
 from dataplane.pd import PDClient, PDReads
 from dataplane.pdms import PDMSClient
 from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
@@ -210,6 +211,12 @@ def reachable_pd_member(ctx: ReconcileContext, announced: str) -> Address | None
 def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
     """The client of one TiKV. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tikv(tikv_status_url(ctx.tc, pod), _tls(ctx))
+
+
+def log_backup(ctx: ReconcileContext, pod: str) -> LogBackupServer:
+    """The log backup service of one TiKV. Raises BadTlsMaterial."""
+    url = address_book(ctx.tc).member("tikv", ordinal_of(pod), TIKV_SERVER_PORT)
+    return ctx.deps.dataplane.log_backup(url, _tls(ctx))
 
 
 def tiflash(ctx: ReconcileContext, pod: str) -> TiFlashClient:

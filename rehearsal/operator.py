@@ -37,11 +37,12 @@ from ports.clock import FakeClock
 from ports.fencing import LeaseExpired, OpenFence
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
-from ports.transport import ByteStream, Request, Response, Transport, TransportError
+from ports.transport import ByteStream, Credentials, Request, Response, Transport, TransportError
 from rehearsal.caches import Cache, Caches
 from rehearsal.rights import AuthorizedTransport
 from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import ApiServer, selectors
+from sandbox.dataplane.grpc import GrpcNetwork
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.tls import Certificate
 from sandbox.overlap import Overlapping
@@ -265,7 +266,8 @@ class Operator:
 
     def _of_tidb(self, runtime: Runtime, settings: Settings, permitted: Collection[Resource]) -> Sequence[Controller]:
         sql = self._world.data_plane.sql()
-        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock, sql, self._side_by_side)
+        grpc = GrpcNetwork(self.clock, self._grpc_with)
+        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock, sql, self._side_by_side, grpc=grpc)
         draw = self._passwords
         return tidb_controllers(
             runtime,
@@ -289,6 +291,10 @@ class Operator:
         client_context(tls)
         origin = Origin(certificate=Certificate.of(tls))
         return RecordingTransport(self._wrap(self._world.data_plane_transport(origin)), self.dataplane.requests)
+
+    def _grpc_with(self, credentials: Credentials | None) -> Transport:
+        origin = Origin(certificate=Certificate.of(credentials)) if credentials else Origin()
+        return RecordingTransport(self._wrap(self._world.data_plane.grpc_transport(origin)), self.dataplane.requests)
 
     def _resync(self) -> None:
         if self.resyncs:

@@ -56,6 +56,8 @@ class Timings:
     pd_regions_reported: float = 2.0
     """The time until the leaders of all regions have reported to a new PD leader; until then none moves."""
 
+    tikv_log_flush: float = 0.5
+    """The time in which a TiKV flushes its log backups on request."""
     microservice_lease: float = 1.0
     """The time after its last report for which a member of a PD microservice counts as alive."""
 

@@ -508,6 +508,14 @@ _RESTARTING: Mapping[str, Reason] = {
         "Nothing. A shorter `evictLeaderTimeout` takes effect immediately. The eviction never finishes with a single "
         "store, or when schedulers of your own move leaders back: `pd-ctl scheduler show`.",
     ),
+    "FlushingLogBackup": Reason(
+        "A log backup runs, and a TiKV saves what it holds of it before its pod is restarted.",
+        "It waits for at most three minutes, 30 seconds if TiKV refuses or cannot be reached. Then it restarts the pod "
+        "without, and the event `LogBackupNotFlushed` says why: a restore to a point in time may reach less far until "
+        "TiKV has caught up.",
+        "Nothing. `kubectl annotate tc NAME tidb.pingcap.com/tikv-restart-without-flush-log-backup=true` skips the "
+        "flush.",
+    ),
     "LeadersComingBack": Reason(
         "A TiKV pod was restarted and leads fewer regions than before.",
         "It waits until two thirds have returned, at most `spec.tikv.waitLeaderTransferBackTimeout`.",

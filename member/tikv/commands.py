@@ -26,6 +26,7 @@ from member.stores.failover import ignored_pods
 from member.stores.kind import TIKV_STORES
 from member.stores.reports import not_up, own_stores, restarting
 from member.stores.rolling import away
+from member.tikv.rolling import flush_log_backup
 
 EVICTING = "EvictingLeaders"
 ENDED = "LeaderEvictionEnded"
@@ -130,6 +131,8 @@ async def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Comm
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
         return Waiting(EVICTING, f"{what}: {left} left{doubt}", RETRY_DRAINING)
+    if waiting := await flush_log_backup(ctx, pod):
+        return waiting
     if ill := away(ctx, TIKV_STORES, pd.stores(), store.id):
         what = f"waiting for all stores to be Up before restarting pod {name}: {ill}"
         return Waiting("StoresNotUp", what, RETRY_BUSY)
@@ -139,7 +142,7 @@ async def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Comm
 async def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
     """The outcome without another store: its leaders cannot move (F19)."""
     if command.value == DELETE_POD:
-        return await restart(
+        return await flush_log_backup(ctx, pod) or await restart(
             ctx,
             pod,
             command,

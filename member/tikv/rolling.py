@@ -6,6 +6,9 @@ Three marks survive this process and show what is still to do. The store's statu
 written before anything else, and kept until they have returned. The pod has the time when its eviction began or ended.
 PD has the scheduler, which decides whether leaders move (F17). The operator removes a scheduler without a mark from a
 store that it has evicted: a late request has created it (F16). It keeps other users' schedulers, and emits an event.
+
+While a log backup runs, TiKV then flushes what it holds of it, or its checkpoint would stand still until the next TiKV
+has read everything again. The call runs beside the reconciles, which only read its answer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,14 +20,15 @@ from apis import pod_commands, predicates
 from apis.ordinals import desired_replicas
 from apis.shared import TiKVStore
 from apis.times import parse_time, stamp
-from dataplane.errors import DataPlaneError
+from dataplane.errors import BadTlsMaterial, DataPlaneError
+from dataplane.log_backups import FLUSH_TIMEOUT, is_not_offered, log_task_names
 from dataplane.pd import PDClient
 from kube.actions import Apply, Emit
 from kube.events import NORMAL, WARNING
 from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
-from member.actions import EndEviction
+from member.actions import EndEviction, FlushLogBackup
 from member.context import ReconcileContext
 from member.evidence import Spared, spared
 from member.lifecycle.roll_view import is_available
@@ -52,6 +56,13 @@ _LISTED_AGAIN = 300.0
 
 _NEW = timedelta(hours=1)
 """The time in which a recreated cluster may find evictions of its predecessor."""
+
+_FLUSH, _REFUSED = "log backup flush", "log backup flush refused"
+_FLUSH_HOLDS = 600.0
+"""Seconds until a pod that has not restarted flushes again."""
+_FLUSH_TRIES = 30.0
+"""Seconds in which a flush that TiKV refuses is requested again; TiKV may be flushing by itself."""
+_FLUSH_AGAIN = 10.0
 
 _COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
 """The commands for evictions by users and by the resizer: their schedulers are left alone (13)."""
@@ -112,6 +123,73 @@ async def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
     unmarked = [(pod, store) for pod, store in others if not _is_marked(pod, store)]
     await _end_strays(ctx, {int(store.id): pod for pod, store in unmarked if not store.leader_count})
     return waits[0] if waits else None
+
+
+async def flush_log_backup(ctx: ReconcileContext, pod: Object) -> Waiting | None:
+    """Have the TiKV of a pod flush its log backup before it restarts; None once it has, or if no log backup runs.
+
+    It gets three minutes, and 30 seconds if it refuses or cannot be reached. Then an event says that the pod restarts
+    without, and why. Raises BadTlsMaterial, ApiError, TransportError, LeaseExpired.
+    """
+    watches, clock = ctx.memory.stopwatches, ctx.deps.clock
+    flushes, uid = ctx.memory.flushes, pod.metadata.uid
+    if labels.TIKV_RESTART_WITHOUT_FLUSH_LOG_BACKUP in ctx.tc.metadata.annotations:
+        return None
+    if flushes.entry(uid, clock.now()) is None:
+        if not watches.is_due(_FLUSH, uid, _FLUSH_HOLDS, clock) or not _may_have_log_backup(ctx):
+            return None
+        watches.forget(_REFUSED, uid)
+    lasts = watches.look(_FLUSH, uid, clock)
+    try:
+        limit, why = FLUSH_TIMEOUT, "TiKV does not answer"
+        if await _is_flushed(ctx, pod):
+            flushes.drop(uid)
+            return None
+    except BadTlsMaterial:
+        raise
+    except DataPlaneError as error:
+        flushes.note(uid, None, clock.now())
+        limit, why = _patience(error), str(error)
+    if lasts.seconds < limit:
+        until = stamp(lasts.since + timedelta(seconds=FLUSH_TIMEOUT))
+        what = f"waiting until pod {pod.metadata.name} has flushed its log backup"
+        return Waiting("FlushingLogBackup", f"{what}, at most until {until}", poll_interval(lasts.seconds), step=what)
+    await _give_up_flush(ctx, pod, why)
+    return None
+
+
+def _may_have_log_backup(ctx: ReconcileContext) -> bool:
+    """False if PD says that no log backup runs; if it does not say, TiKV knows."""
+    try:
+        return bool(log_task_names(api_clients.etcd(ctx)))
+    except BadTlsMaterial:
+        raise
+    except DataPlaneError:
+        return True
+
+
+async def _is_flushed(ctx: ReconcileContext, pod: Object) -> bool:
+    """True once the TiKV of a pod has flushed; requests the flush first, and again ten seconds after a refusal."""
+    flushes, uid, clock = ctx.memory.flushes, pod.metadata.uid, ctx.deps.clock
+    flush = flushes.get(uid, clock.now())
+    if flush is None and ctx.memory.stopwatches.is_due(_REFUSED, uid, _FLUSH_AGAIN, clock):
+        flush = await FlushLogBackup(api_clients.log_backup(ctx, pod.metadata.name))
+    flushes.note(uid, flush, clock.now())
+    return flush is not None and flush.tasks() is not None
+
+
+def _patience(error: DataPlaneError) -> float:
+    """The seconds for which a flush is requested again after an error; 0 if no repetition helps."""
+    return 0.0 if is_not_offered(error) else _FLUSH_TRIES
+
+
+async def _give_up_flush(ctx: ReconcileContext, pod: Object, why: str) -> None:
+    flush = ctx.memory.flushes.drop(pod.metadata.uid)
+    if flush is not None:
+        flush.give_up()
+    what = f"pod {pod.metadata.name} restarts although its log backup is not flushed: {why}"
+    effect = "until TiKV has caught up, a restore to a point in time reaches only what was saved before"
+    await Emit(ctx.owner, WARNING, "LogBackupNotFlushed", f"{what}; {effect}")
 
 
 def missing_leaders(store: TiKVStore) -> str:
@@ -276,12 +354,14 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
 
 async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     if _is_alone(ctx):
-        return None
+        return await flush_log_backup(ctx, pod)
     store = store_of(ctx, TIKV_STORES, pod.metadata.name)
     if store is None:
         return serving_unseen(ctx, TIKV_STORES, pod.metadata.name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
     if waiting := others_not_up(ctx, TIKV_STORES, stores, own) or await evict(ctx, pod, store):
+        return waiting
+    if waiting := await flush_log_backup(ctx, pod):
         return waiting
     return others_away(ctx, TIKV_STORES, stores, own)
 

@@ -48,6 +48,23 @@ def flush(cluster: PdCluster, now: float) -> None:
             task.advance(until)
 
 
+def flush_now(cluster: PdCluster, store: int, now: float) -> bytes:
+    """Flush because a client asks a store to; the content of TiKV's answer, with a result for each running task."""
+    tasks = [LogTask(cluster.etcd, name, lambda: now) for name in cluster.streams]
+    running = [each for each in tasks if each.exists and not each.is_paused]
+    flush(cluster, now)
+    failed = {each.name for each in running if each.is_paused}
+    if not failed:
+        cluster.flushed_at[store] = now
+    return message((1, _result(each.name, each.name in failed)) for each in running)
+
+
+def _result(task: str, failed: bool) -> bytes:
+    """A FlushResult: name, success, and the error of a failure."""
+    why = [(3, b"failed to write to the external storage")] if failed else []
+    return message([(1, task.encode()), (2, int(not failed)), *why])
+
+
 def file_name(end: int) -> str:
     """The file of the changes up to a TSO; names sort by time."""
     return f"v1/{end:020}.log"

@@ -390,6 +390,29 @@ class Network:
             self._pause(delay)
         return answer.response if injected is None else _spoiled(answer.response, injected, request, running)
 
+    def begin(self, request: Request, origin: Origin) -> Answer:
+        """Deliver a request whose sender does not wait. The answer arrives after its delay, infinite in silence.
+
+        Raises ConnectionRefused, ConnectionLost, TlsError.
+        """
+        parts = urlsplit(request.url)
+        host, port = _address(request.url)
+        with self._lock:
+            found = self._connect(host, port, origin)
+            if found is None:
+                raise ConnectionRefused(request.method, request.url, f"no endpoint for {host}:{port}")
+            running, port = found
+            self._count(running.launch.cluster, request, parts.path)
+            injected = self._matching(origin, running, port, request, parts.path)
+            answer = self._answer(request, origin, running, port, injected.fault if injected else None)
+        if answer is None:
+            answer = handled(running.process, running.launch, port, request)
+        self._touched()
+        if injected is None:
+            return answer
+        response = _spoiled(answer.response, injected, request, running)
+        return Answer(response, answer.delay + injected.fault.seconds)
+
     def arrive(self) -> float | None:
         """Deliver the late requests that are due; return when the next one is."""
         with self._lock:

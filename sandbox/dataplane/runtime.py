@@ -13,6 +13,7 @@ from ports.transport import Credentials, Request, Response, Transport, Transport
 from sandbox.dataplane.commands import Command, CommandProcess
 from sandbox.dataplane.container import Container
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.grpc import BackgroundTransport
 from sandbox.dataplane.initializer import SCRIPT, initialize
 from sandbox.dataplane.interconnect import Interconnect
 from sandbox.dataplane.monitoring import says_ready
@@ -213,6 +214,10 @@ class DataPlane:
     def sql(self, origin: Origin | None = None) -> SqlNetwork:
         """SQL to the world's servers, for a pod or from outside."""
         return SqlNetwork(self.network, self._here(origin), self.changed)
+
+    def grpc_transport(self, origin: Origin | None = None) -> BackgroundTransport:
+        """The network for requests whose answers arrive later."""
+        return BackgroundTransport(self.network, self._here(origin), self._clock)
 
     def _here(self, origin: Origin | None) -> Origin:
         return replace(origin or Origin(), domain=self._domain)

@@ -2,8 +2,9 @@
 
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.grpc import STATUS
 from sandbox.dataplane.listening import Setting, ports
-from sandbox.dataplane.log_streams import flush
+from sandbox.dataplane.log_streams import flush, flush_now
 from sandbox.dataplane.membership import StoreMembership
 from sandbox.dataplane.pd.stores import Heartbeat, Store
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
@@ -12,6 +13,7 @@ from sandbox.dataplane.server_program import ServerProgram
 
 SERVER_PORT = 20160
 STATUS_PORT = 20180
+_FLUSH_NOW = "/logbackup.LogBackup/FlushNow"
 _STATUS = Setting("status-addr", "server.status-addr", f"0.0.0.0:{STATUS_PORT}")
 _PD = Setting("pd", "pd.endpoints", "127.0.0.1:2379")
 _ADVERTISED = Setting("advertise-addr", "server.advertise-addr")
@@ -45,8 +47,10 @@ class TikvProcess(ServerProcess):
         return self._member.is_registered and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:
-        """Answer `/metrics` and `/status` on the status port."""
+        """Answer `/metrics` and `/status` on the status port, and a flush of log backups on the other."""
         store, path = self._member.store, request.url.partition("?")[0]
+        if port not in self._status and path.endswith(_FLUSH_NOW) and self._member.cluster and store:
+            return Answer(Response(200, {STATUS: "0"}, self._flush_now()), self._deps.timings.tikv_log_flush)
         if port in self._status and path.endswith("/status"):
             return Answer(Response(200, {}, b""))
         if port not in self._status or store is None or not path.endswith("/metrics"):
@@ -59,6 +63,13 @@ class TikvProcess(ServerProcess):
         )
         headers = {"content-type": "text/plain; version=0.0.4"}
         return Answer(Response(200, headers, "\n".join((*lines, "")).encode()))
+
+    def _flush_now(self) -> bytes:
+        """Save what this TiKV holds of log backups; the answer of gRPC."""
+        cluster, store = self._member.cluster, self._member.store
+        assert cluster is not None
+        assert store is not None
+        return flush_now(cluster, store.id, self._deps.clock.now())
 
     def _work(self, now: float) -> float:
         """Register, then send heartbeats and write pending log backups."""
@@ -80,7 +91,7 @@ TIKV = ServerProgram(
     tables=("log", "storage", "raftstore", "server", "coprocessor", "rocksdb", "raftdb", "security", "readpool", "gc"),
     numbers=("server.grpc-concurrency", "raftstore.store-pool-size", "storage.scheduler-worker-pool-size"),
     certificates=("security.ca-path", "security.cert-path", "security.key-path"),
-    # about its status port: no client in the sandbox dials the other
+    # of its status port: a real one demands certificates on the other, which only flushes of log backups dial here
     demands=False,
     allowed_names="security.cert-allowed-cn",
 )

@@ -382,6 +382,7 @@ def test_the_network_policy_allows_the_operators_requests(everything: list[Json]
     ports = {port["port"] for rule in egress for port in rule["ports"]}
     asked = {
         addresses.PD_CLIENT_PORT,
+        addresses.TIKV_SERVER_PORT,
         addresses.TIKV_STATUS_PORT,
         addresses.TIFLASH_STATUS_PORT,
         addresses.TIDB_STATUS_PORT,

@@ -15,7 +15,8 @@ _ROOMS = ("apis", "controller_manager", "controllers", "dataplane", "discovery",
 """All code of the operator and of Discovery, except the ports that these rooms get as arguments."""
 
 _DIALLING = re.compile(
-    r"^\s*(?:import|from)\s+(?:requests|urllib3|socket|http\.client|urllib\.request|pymysql|asyncio|aiohttp)\b",
+    r"^\s*(?:import|from)\s+(?:requests|urllib3|socket|http\.client|urllib\.request|pymysql|asyncio|aiohttp)\b"
+    r"|import_module\(\"grpc\"\)",
     re.MULTILINE,
 )
 _ADDRESS = re.compile(r"(?<![\w\"])Address\(")
@@ -26,6 +27,7 @@ _DIALS = {
     "kube/connections.py": "the same",
     "kube/pools.py": "the same",
     "dataplane/http_transport.py": "the bounded client of data planes",
+    "dataplane/grpc_calls.py": "the bounded client of TiKV's log backup service",
     "dataplane/mysql.py": "the bounded client of TiDB's SQL port",
     "controller_manager/check.py": "the operator's own Service, to check an installation",
     "controller_manager/manager.py": "nothing: the name of the host",

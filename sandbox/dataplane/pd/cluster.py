@@ -119,6 +119,8 @@ class PdCluster:
         """TiDB's data in TiKV."""
         self.streams: dict[str, LogStream] = {}
         """The storage of each task of log backup."""
+        self.flushed_at: dict[int, float] = {}
+        """When stores last flushed their log backups on request."""
         self.users = {"root": ""}
         """The SQL users with their passwords, which TiDB keeps in TiKV."""
         self.recovering = False
