@@ -26,7 +26,7 @@ _FIELDS = {
 def parse_features(text: str) -> FeatureGates:
     """Gates from `Name=bool,Name=bool`; others keep their default.
 
-    Raises ValueError for an unknown name, a missing or malformed value, or a gate that cannot be enabled yet.
+    Raises ValueError for an unknown name, or a missing or malformed value.
     """
     gates = FeatureGates()
     for pair in filter(None, (part.strip() for part in text.split(","))):
@@ -36,11 +36,6 @@ def parse_features(text: str) -> FeatureGates:
         if not separator:
             raise ValueError(f"missing bool value for {name}; write {name}=true or {name}=false")
         gates = replace(gates, **{_FIELDS[name]: parse_bool(value.strip())})
-    if gates.advanced_stateful_set:
-        raise ValueError(
-            "AdvancedStatefulSet=true is not supported yet: this version manages apps/v1 StatefulSets only; "
-            "remove it, or keep running TiDB Operator v1.6 for clusters that use advanced StatefulSets"
-        )
     return gates
 
 

@@ -19,7 +19,7 @@ from member.apply.last_applied import (
     with_running_template,
 )
 from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
-from member.lifecycle.creation import move, other_owner, other_stateful_set
+from member.lifecycle.creation import is_moving, move, other_owner, other_stateful_set, settled
 from member.lifecycle.pod_removal import claims_of_templates
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import ON_DELETE, is_rolling, ordinals_of
@@ -75,15 +75,17 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
 def _moved(ctx: Reconcile[Any], name: str, cached: Object | None) -> Waiting | Refused | None:
     """Move a StatefulSet of the other kind around its pods (lifecycle.md 4.4); None if there is none.
 
-    The operator looks for one while no pod of its own StatefulSet is Ready. Raises ApiError, TransportError.
+    The operator looks for one while no pod of its own StatefulSet is Ready, or after a move. Raises ApiError,
+    TransportError.
     """
+    has_moved = cached is not None and is_moving(cached)
     ready = (cached.decode().get("status") or {}).get("readyReplicas") if cached is not None else 0
     runtime = ctx.owned.runtime
-    if ready or not runtime.applier.serves(OTHER_STATEFUL_SETS, runtime.clock.now()):
+    if not has_moved and (ready or not runtime.applier.serves(OTHER_STATEFUL_SETS, runtime.clock.now())):
         return None
     other = other_stateful_set(runtime.client, name, ctx.namespace)
     if other is None or not ctx.controls(other.object):
-        return None
+        return executor_of(runtime).conclude(settled(runtime.client, name, ctx.namespace)) if has_moved else None
     return executor_of(runtime).conclude(move(runtime.client, other))
 
 

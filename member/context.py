@@ -89,9 +89,6 @@ class Settings:
     replaces_volumes: bool = False
     advanced_stateful_sets: bool = False
     """True if pods are in StatefulSets of apps.pingcap.com/v1, which skip the ordinals in delete slots."""
-    moves_stateful_sets: bool = False
-    """True if StatefulSets move to the other kind after a switch; off until real controllers have shown it to restart
-    no pod."""
     rechecks: bool = False
     """True if each decision is repeated with the same inputs and compared, for tests."""
     backup_manager: ManagerSettings = field(default_factory=ManagerSettings)

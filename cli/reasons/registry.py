@@ -165,10 +165,10 @@ _SPEC: Mapping[str, Reason] = {
         "Restore the component as it was: nothing is restarted. To remove TiDB, set its `replicas` to 0, wait until "
         "its pods are gone, then remove it. PD and TiKV hold the data: to remove them, delete the TidbCluster.",
     ),
-    "NotYetSupported": Reason(
-        "The spec requests something that this version does not support. The message names the field.",
+    "FixedField": Reason(
+        "The spec changes a field of a StatefulSet that Kubernetes does not let anyone change. The message names it.",
         "It ignores that part and manages everything else.",
-        "Revert the change, or wait for a version that supports it.",
+        "Revert the change.",
     ),
     "Paused": Reason(
         "`spec.paused` is true.",
@@ -629,9 +629,9 @@ _VOLUMES: Mapping[str, Reason] = {
     "Converting": Reason(
         "The feature AdvancedStatefulSet was switched on or off, or v1.6 had it on: a StatefulSet moves between "
         "apps/v1 and apps.pingcap.com/v1.",
-        "It creates the new StatefulSet and deletes the old one without its pods, which keep running. The component "
-        "waits until Kubernetes has released them.",
-        "Nothing. If it takes minutes, check that the controller of the new kind runs.",
+        "It creates the new StatefulSet and deletes the old one without its pods, which keep running. The new one may "
+        "update no pod until its controller has named its revision and the pods are labelled with it.",
+        "Nothing. If it takes minutes, check that the controller of the kind that the message names runs.",
     ),
     "DeleteSlotsInUse": Reason(
         "The feature AdvancedStatefulSet is off, but a StatefulSet of apps.pingcap.com/v1 leaves out ordinals, which a "

@@ -39,8 +39,10 @@ from member.evidence import pods_live
 from member.labels import WRITTEN_FOR, with_annotation
 from member.lifecycle import own_changes
 from member.lifecycle.creation import (
+    CONVERTING,
     RECREATING,
     claim_of_others,
+    is_moving,
     keeps_volumes,
     moved,
     previous_stateful_set,
@@ -70,7 +72,7 @@ from member.outcome import NOT_OURS, Done, Failed, NotDone, Outcome, Refused, Wa
 from member.ownership import not_understood
 from member.polling import next_poll
 
-NOT_YET_SUPPORTED = "NotYetSupported"
+FIXED_FIELD = "FixedField"
 REMOVED = "ComponentRemoved"
 
 _LOOK_AGAIN = 10.0
@@ -184,6 +186,8 @@ async def _brought_up_to_date(
     ctx: ClusterContext, member: Workload, spec: Component, live: Object, unrestored: NotDone | None = None
 ) -> Outcome:
     """Reconcile an existing StatefulSet; `unrestored` says why foreign edits in it could not be undone."""
+    if is_moving(live):
+        return Waiting(CONVERTING, f"waiting for the operator's cache to show StatefulSet {live.metadata.name}", 1.0)
     if live.metadata.deletion_timestamp:
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
@@ -526,5 +530,5 @@ async def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) 
 def _fixed(body: Json, wanted: Json) -> Refused | None:
     """Refuse a change of an immutable field of a StatefulSet; `member.volumes.changes` handles larger volumes."""
     if change := fixed_field_change(body, with_sizes_of(body, wanted)):
-        return Refused(NOT_YET_SUPPORTED, f"{change}; this version cannot change that in a StatefulSet; take it back")
+        return Refused(FIXED_FIELD, f"{change}; Kubernetes allows no change of that in a StatefulSet; take it back")
     return None

@@ -4,11 +4,14 @@ The feature AdvancedStatefulSet decides of which kind a StatefulSet is. After a 
 the other kind around its pods, and may stop after any write:
 
     revisions marked ── same spec and status in the new kind ── old one deleted, pods orphaned ── new one adopts them
+    ── pods get its name for their revision ── it may update pods again
 
 Without the marks, the controller of native StatefulSets would adopt the revisions again when it sees the deletion, and
-the garbage collector would then remove them. Until a StatefulSet has moved, its component waits. If the caches show no
-pod of the other kind, the operator asks the API server before it creates a StatefulSet, provided that the server knows
-the kind.
+the garbage collector would then remove them. The controllers may write the same template in different bytes, e.g. with
+`creationTimestamp: null` or without it; the new one then finds another revision, and would restart all pods. So it may
+update none (`OnDelete`) until the pods are labelled with its revision. Until a StatefulSet has moved, its component
+waits. If the caches show no pod of the other kind, the operator asks the API server before it creates a StatefulSet,
+provided that the server knows the kind.
 
 It creates none over volume claims that carry the operator's names but belong to other controllers, because the pods
 would mount them. A claim without a controller belongs to the user, who may have restored it; the operator uses it.
@@ -23,6 +26,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from apis.cluster import Cluster
 from apis.components import component_type
 from apis.ordinals import OrdinalSet, desired_ordinals
@@ -32,7 +37,7 @@ from kube.client import Client
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import Forbidden, NotFound
 from kube.field_change import all_differences
-from kube.objects import Json, Object, OwnerReference
+from kube.objects import Json, Object, OwnerReference, digest, is_observed
 from kube.resources import (
     ADVANCED_STATEFUL_SETS,
     CONTROLLER_REVISIONS,
@@ -66,11 +71,12 @@ from member.observed.nodes import Activity, cached_activity
 from member.observed.pod import Pod, is_in_advanced
 from member.observed.pods import is_controlled_by, is_pod_of, pods_of
 from member.outcome import Refused, Waiting
+from ports.structs import decoder
 
 _MARK = "apps.pingcap.com/upgrade-to-asts"
 """The label of a revision that belongs to the Advanced StatefulSet of this name, as v1.6 sets it."""
 
-_MOVED = (
+_SHARED = (
     *("replicas", "selector", "serviceName", "podManagementPolicy", "updateStrategy", "template"),
     *("volumeClaimTemplates", "revisionHistoryLimit"),
 )
@@ -82,8 +88,27 @@ _COUNTED = (
 )
 """The fields of the status that both kinds have."""
 
+_MOVED = "tidb.pingcap.com/moved"
+"""The annotation of a StatefulSet that may not update pods yet, because it has just moved: a `_Former` as JSON."""
+
 CONVERTING = "Converting"
 _SOON = 1.0
+
+
+class _Former(msgspec.Struct, frozen=True, rename="camel"):
+    """How a StatefulSet of the other kind updated pods, and the revisions that are made from its pod template.
+
+    `template` is the digest of the template.
+    """
+
+    revisions: Sequence[str]
+    template: str
+    update_strategy: Json | None
+
+
+def is_moving(live: Object) -> bool:
+    """True if a StatefulSet may not update pods yet, because it has just moved."""
+    return _MOVED in live.metadata.annotations
 
 
 async def moved(ctx: ClusterContext, component: str, *, asks: bool = False) -> Waiting | Refused | None:
@@ -93,18 +118,20 @@ async def moved(ctx: ClusterContext, component: str, *, asks: bool = False) -> W
     """
     name = member_name(ctx.tc, component)
     held = [pod for pod in ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, component)) if _of_other(ctx, pod)]
-    if not held and not (asks and _may_exist(ctx)):
+    own = ctx.stateful_set(component)
+    has_moved = own is not None and is_moving(own)
+    if not held and not has_moved and not (asks and _may_exist(ctx)):
         return None
     other = other_stateful_set(ctx.deps.client, name, ctx.namespace)
+    if other is None and held:
+        what = f"waiting for Kubernetes to release pod {held[0].metadata.name}, whose StatefulSet is gone"
+        return Waiting(CONVERTING, what, _SOON)
     if other is None:
-        what = (
-            f"waiting for Kubernetes to release pod {held[0].metadata.name}, whose StatefulSet is gone" if held else ""
-        )
-        return Waiting(CONVERTING, what, _SOON) if what else None
+        return await settled(ctx.deps.client, name, ctx.namespace) if has_moved else None
     if not is_controlled_by(other.object, ctx.owner.metadata.uid):
         what = f"StatefulSet {name} of {other.object.api_version} exists, and this {ctx.tc.kind} does not control it"
         return Refused("ForeignOwner", f"{what}; delete it, or rename the {ctx.tc.kind}", TakenNames.LOOK_AGAIN)
-    return await move(ctx.deps.client, other) if ctx.settings.moves_stateful_sets else not_moved(other)
+    return await move(ctx.deps.client, other)
 
 
 def _may_exist(ctx: ClusterContext) -> bool:
@@ -129,13 +156,6 @@ def other_stateful_set(client: Client, name: str, namespace: str) -> LiveObject 
         return None
 
 
-def not_moved(other: LiveObject) -> Refused:
-    """The refusal to manage pods of a StatefulSet of the other kind."""
-    what = f"{other.object.metadata.name} is a StatefulSet of {other.object.api_version}"
-    way_out = "go on with v1.6, or, where it has no delete slots, delete it with --cascade=orphan: its pods are adopted"
-    return Refused("NotYetSupported", f"{what}, which this version cannot manage; {way_out}", TakenNames.LOOK_AGAIN)
-
-
 async def move(client: Client, other: LiveObject) -> Waiting | Refused:
     """Take the next writes that move a StatefulSet to the kind that the operator uses, around its pods.
 
@@ -147,7 +167,10 @@ async def move(client: Client, other: LiveObject) -> Waiting | Refused:
         return gone
     own = client.find(STATEFUL_SETS, meta.name, meta.namespace)
     if own is None:
-        wanted = _in_own_kind(body)
+        former = _former(body)
+        if former is None:
+            return _unobserved(body)
+        wanted = _in_own_kind(body, former)
         if refused := _gaps(body) or _other_template(client, wanted):
             return refused
         await _mark_revisions(client, body)
@@ -164,22 +187,85 @@ async def move(client: Client, other: LiveObject) -> Waiting | Refused:
     return gone
 
 
+async def settled(client: Client, name: str, namespace: str) -> Waiting | None:
+    """Let a StatefulSet that has moved update pods, once its controller has named its revision and the pods carry it.
+
+    None if it does so already. Raises ApiError, TransportError, RequeueError.
+    """
+    own = client.find(STATEFUL_SETS, name, namespace)
+    if own is None or not is_moving(own):
+        return None
+    body = own.decode()
+    newest = body.get("status", {}).get("updateRevision")
+    if not newest or not is_observed(body):
+        return _unobserved(body)
+    former = _read(own.metadata.annotations[_MOVED])
+    if former.template == digest(body["spec"]["template"]).hex():
+        own = await _with_renamed_revisions(client, own, set(former.revisions) - {newest})
+    version = {"uid": own.metadata.uid, "resourceVersion": own.metadata.resource_version}
+    identity = version | {"name": name, "namespace": namespace}
+    strategy = {"updateStrategy": former.update_strategy} if former.update_strategy else {}
+    await Merge(STATEFUL_SETS, {"metadata": identity | {"annotations": {_MOVED: None}}, "spec": strategy})
+    return Waiting(CONVERTING, f"StatefulSet {name} has moved to {own.api_version}", _SOON)
+
+
+async def _with_renamed_revisions(client: Client, own: Object, former: Collection[str]) -> Object:
+    """Label the pods of these revisions with the newest one, which is made from the same template."""
+    body = own.decode()
+    status, carried = body["status"], body["spec"]["selector"].get("matchLabels") or {}
+    newest = status["updateRevision"]
+    for pod in client.list_page(PODS, own.metadata.namespace, label_selector=labels.selector_text(carried)).items:
+        if pod.metadata.labels.get(CONTROLLER_REVISION_HASH) in former:
+            identity = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
+            await Merge(PODS, {"metadata": identity | {"labels": {CONTROLLER_REVISION_HASH: newest}}})
+    if status.get("currentRevision") not in former:
+        return own
+    return await PatchStatus(STATEFUL_SETS, own, status, status | {"currentRevision": newest}) or own
+
+
+def _unobserved(body: Json) -> Waiting:
+    kind = "Advanced StatefulSets" if is_advanced(body) else "StatefulSets"
+    what = f"waiting for the controller of {kind} to report the revision of {body['metadata']['name']}"
+    return Waiting(CONVERTING, f"{what}; check that it runs", _SOON)
+
+
+def _read(annotation: str) -> _Former:
+    """What the annotation says; nothing if another client has spoilt it. The strategy is then applied as any other."""
+    try:
+        return decoder(_Former).decode(annotation)
+    except msgspec.MsgspecError:
+        return _Former((), "", None)
+
+
+def _former(body: Json) -> _Former | None:
+    """What to remember of a StatefulSet that moves; None while its controller has not named its revision."""
+    newest = (body.get("status") or {}).get("updateRevision")
+    if moved := (body["metadata"].get("annotations") or {}).get(_MOVED):
+        # the feature was switched back before the pods had the revision of this one
+        before = _read(moved)
+        return msgspec.structs.replace(before, revisions=[*before.revisions, *([newest] if newest else ())])
+    if not newest or not is_observed(body):
+        return None
+    return _Former([newest], digest(body["spec"]["template"]).hex(), body["spec"].get("updateStrategy"))
+
+
 def _have_one_owner(own: Object, other: Object) -> bool:
     owners = [each.metadata.controller for each in (own, other)]
     return len({owner.uid for owner in owners if owner}) == 1 and all(owners)
 
 
-def _in_own_kind(body: Json) -> Json:
+def _in_own_kind(body: Json, former: _Former) -> Json:
     """The StatefulSet of the other kind to create in place of `body`."""
     meta = body["metadata"]
     annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key != DELETE_SLOTS}
     carried = {key: meta[key] for key in ("name", "namespace", "labels", "ownerReferences") if key in meta}
-    spec = {field: body["spec"][field] for field in _MOVED if field in body["spec"]}
+    spec = {field: body["spec"][field] for field in _SHARED if field in body["spec"]}
+    annotations[_MOVED] = msgspec.json.encode(former).decode()
     return {
         "apiVersion": (STATEFUL_SETS if is_advanced(body) else ADVANCED_STATEFUL_SETS).api_version,
         "kind": "StatefulSet",
         "metadata": carried | {"annotations": annotations},
-        "spec": spec,
+        "spec": spec | {"updateStrategy": {"type": "OnDelete"}},
     }
 
 

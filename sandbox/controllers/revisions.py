@@ -5,6 +5,7 @@ import hashlib
 import msgspec
 
 from kube.objects import Json
+from kube.resources import ADVANCED_STATEFUL_SETS
 from sandbox.owners import controller_reference
 
 HASH_LABEL = "controller-revision-hash"
@@ -22,6 +23,9 @@ def template_hash(template: Json) -> str:
 def revision_of(workload: Json, number: int) -> Json:
     """The revision object of a workload's current template."""
     template: Json = workload["spec"]["template"]
+    if workload["apiVersion"] == ADVANCED_STATEFUL_SETS.api_version:
+        # its controller is older than Kubernetes 1.34, which writes no empty timestamps: the revisions differ
+        template = template | {"metadata": template["metadata"] | {"creationTimestamp": None}}
     meta = workload["metadata"]
     short = template_hash(template)
     labels = (template["metadata"].get("labels") or {}) | {_REVISION_HASH_LABEL: short}

@@ -62,7 +62,8 @@ class StatefulSets:
     """Advances every StatefulSet of one resource, Kubernetes' own or Advanced ones, by one step.
 
     The controller of Advanced StatefulSets is as old as Kubernetes 1.17. It gives pods no label of their ordinal,
-    repairs no claims of pods that exist, and does not wait until a claim has vanished that is being deleted.
+    repairs no claims of pods that exist, does not wait until a claim has vanished that is being deleted, and reports no
+    status after a failure.
     """
 
     def __init__(self, cluster: Cluster, resource: Resource = STATEFUL_SETS) -> None:
@@ -132,6 +133,8 @@ class StatefulSets:
         )
         planned = plan(snapshot)
         is_done = self._carry_out(snapshot, planned, named)
+        if self._advanced and not is_done:
+            raise _Unfinished(f"not all pods of {stateful_set['metadata']['name']} could be brought in line")
         self._retain_claims(snapshot)
         status = status_of(snapshot, before)
         self._cluster.set_status(self._resource, stateful_set, status)

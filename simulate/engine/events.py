@@ -188,9 +188,7 @@ class Events:
         if isinstance(event, plan.Permits):
             self._engine.settings = replace(self._engine.settings, references=parse_policy(event.flag))
         if isinstance(event, plan.Feature):
-            self._engine.settings = replace(
-                self._engine.settings, advanced_stateful_sets=event.on, moves_stateful_sets=True
-            )
+            self._engine.settings = replace(self._engine.settings, advanced_stateful_sets=event.on)
         self._restart(event.seconds, None)
 
     def _restart(self, after: float, at: int | None) -> None:

@@ -353,9 +353,7 @@ SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE, rechecks=True),
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True), rechecks=True),
     **dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
-    SLOTTED: Settings(
-        "tidb-operator-py:test", _BRITTLE, rechecks=True, advanced_stateful_sets=True, moves_stateful_sets=True
-    ),
+    SLOTTED: Settings("tidb-operator-py:test", _BRITTLE, rechecks=True, advanced_stateful_sets=True),
 }
 """The operator's settings, if not the default."""
 

@@ -8,7 +8,9 @@ nor stay, and only a partition above the ordinals keeps it from all pods.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from apis.decoding import without_nulls
 from kube.objects import Json
+from kube.resources import CONTROLLER_REVISIONS
 from simulate.engine.components import managed_components
 from simulate.engine.state import NEVER, State, bound, is_outdated, partition
 from simulate.invariants.facts import annotations, is_held, is_refused, is_suspended
@@ -51,7 +53,9 @@ class AskedFor:
         return found if found and live and found.uid == live["metadata"]["uid"] else None
 
     def before(self, write: OperatorWrite) -> str | None:
-        """The violation of a write while a foreign template is in place."""
+        """The violation of a write while a foreign template is in place, or of a restart with the same template."""
+        if needless := self._needless(write):
+            return needless
         known = self._known(write.component, write.live)
         if write.live is None or known is None or write.live["spec"]["template"] == known.template:
             return None
@@ -62,6 +66,18 @@ class AskedFor:
             pod = self._state.pod_name(component, hit[0])
             return f"{write.call} restarts {pod} for a template that nobody has asked for"
         return None
+
+    def _needless(self, write: OperatorWrite) -> str | None:
+        """The violation of a write that restarts a pod for a revision with the template that it runs."""
+        component, hit = write.restarts
+        if write.live is None or write.changes_template or not hit:
+            return None
+        pod = self._state.pods(component)[hit[0]]["metadata"]
+        names = pod["labels"].get("controller-revision-hash", ""), write.live["status"]["updateRevision"]
+        run, newest = (self._state.get(CONTROLLER_REVISIONS, name) for name in names)
+        if run is None or newest is None or without_nulls(run["data"]) != without_nulls(newest["data"]):
+            return None
+        return f"{write.call} restarts {pod['name']} for revision {names[1]}, whose template it runs as {names[0]}"
 
     def after(self, write: OperatorWrite) -> str | None:
         """The violation of a write's template."""

@@ -113,7 +113,6 @@ def test_the_schema_refuses_and_names_the_value(helm: Helm, path: str, value: ob
 _UNUSABLE = [
     *((each["value"], True, f"- {each['value']}: true: {each['instead']}\n") for each in REFUSED),
     ("operatorImage", "registry/pingcap/tidb-operator:v1.6.6", "v1.6.6: is v1.6's operator by its name; build ours f"),
-    ("features", ["AdvancedStatefulSet=true"], "only apps/v1 StatefulSets are managed; leave it out, or keep v1.6"),
     ("controllerManager.env", [{"name": "TZ", "value": "CET"}], "controllerManager.env: TZ: the chart sets it; leave"),
 ]
 

@@ -165,7 +165,6 @@ def test_leases_of_shards_last_for_less_unless_flags_say_otherwise(flags: tuple[
         ("-features=Unknown=true", "unknown feature 'Unknown'; known are AdvancedStatefulSet, StableScheduling"),
         ("-features=VolumeModifying", "missing bool value for VolumeModifying"),
         ("-features=VolumeModifying=yes", "'yes' is not a boolean"),
-        ("-features=AdvancedStatefulSet=true", "AdvancedStatefulSet=true is not supported yet"),
         ("-leader-resource-lock=endpointsleases", "use leases"),
         ("-leader-lease-duration=10s", "--leader-lease-duration must be greater than --leader-renew-deadline"),
         ("-leader-retry-period=9s", "--leader-renew-deadline must be greater than 1.2 times --leader-retry-period"),

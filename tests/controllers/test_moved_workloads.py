@@ -23,7 +23,7 @@ from tests.controllers.simple_world import NAMESPACE, SimpleWorld
 from tests.controllers.test_dashboards import SPECS
 from tests.operator_world import definitions, sample
 
-_ON = replace(SETTINGS, advanced_stateful_sets=True, moves_stateful_sets=True)
+_ON = replace(SETTINGS, advanced_stateful_sets=True)
 _MONITOR: Json = {
     "clusters": [{"name": "basic"}],
     "prometheus": {"baseImage": "prom/prometheus", "version": "v2.49.1"},

@@ -180,3 +180,30 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
         while piece := await source.read(_PIECE):
             target.write(piece)
             await target.drain()
+
+
+@contextlib.contextmanager
+def advanced_stateful_sets(directory: Path, kubeconfig: Path) -> Iterator[Upstream]:
+    """The controller of Advanced StatefulSets, with the arguments of v1.6's chart."""
+    directory.mkdir(parents=True, exist_ok=True)
+    log = directory / "advanced-statefulset-controller.log"
+    elected = (
+        "--leader-elect-resource-name=advanced-statefulset-controller",
+        "--leader-elect-resource-namespace=default",
+    )
+    # without an election: a killed one leaves a Lease for which the next one would wait
+    command = [str(advanced_controller()), f"--kubeconfig={kubeconfig}", "--v=4", *elected, "--leader-elect=false"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=directory, stdout=output, stderr=output)
+        try:
+            yield Upstream(process, log)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def advanced_controller() -> Path:
+    """The program of the controller of Advanced StatefulSets; skips where it was not built."""
+    binary = BINARY.parent / "advanced-statefulset-controller"
+    skip_where_it_is_missing(binary)
+    return binary

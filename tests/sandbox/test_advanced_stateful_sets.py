@@ -110,7 +110,7 @@ def test_a_roll_proceeds_from_the_highest_ordinal_to_the_partition_without_slots
 
 def test_the_pods_of_a_native_stateful_set_are_adopted_as_v1_6_converts_it(world: World) -> None:
     client = world.client()
-    client.create(STATEFUL_SETS, stateful_set("db", 3), NAMESPACE)
+    client.create(STATEFUL_SETS, stateful_set("db", 3, updateStrategy={"type": "OnDelete"}), NAMESPACE)
     world.run_until_settled()
     before, native = uids(world), client.get(STATEFUL_SETS, "db", NAMESPACE).decode()
     revision = client.list_page(CONTROLLER_REVISIONS, NAMESPACE).items[0].decode()["metadata"]
@@ -129,8 +129,10 @@ def test_the_pods_of_a_native_stateful_set_are_adopted_as_v1_6_converts_it(world
     assert before == uids(world)
     owners = {pod["metadata"]["ownerReferences"][0]["apiVersion"] for pod in pods(world).values()}
     assert {ADVANCED_STATEFUL_SETS.api_version} == owners
-    (there,) = client.list_page(CONTROLLER_REVISIONS, NAMESPACE).items
+    there, newest = client.list_page(CONTROLLER_REVISIONS, NAMESPACE).items
     assert revision["name"] == there.metadata.name
+    status = client.get(ADVANCED_STATEFUL_SETS, "db", NAMESPACE).decode()["status"]
+    assert (there.metadata.name, newest.metadata.name) == (status["currentRevision"], status["updateRevision"])
     assert native["spec"]["selector"]["matchLabels"].items() <= there.metadata.labels.items()
 
 

@@ -7,7 +7,7 @@ import pytest
 import member.apply.stateful_set
 import member.lifecycle.creation
 from apis.ordinals import slots_annotation
-from kube.objects import Json
+from kube.objects import Json, Object
 from member.actions import Delete
 from simulate.engine import plan as plans
 from simulate.engine.plan import Edit, Plan
@@ -61,7 +61,7 @@ def test_reports_a_move_that_deletes_the_pods(monkeypatch: pytest.MonkeyPatch) -
 
     plant = lambda: monkeypatch.setattr(member.lifecycle.creation, "Delete", with_pods)  # noqa: E731
 
-    assert rules(_ON, plant)
+    assert "O11" in rules(_ON, plant)
 
 
 @pytest.mark.planted
@@ -70,3 +70,15 @@ def test_reports_a_move_to_a_kind_that_cannot_leave_out_the_slots(monkeypatch: p
     plant: Callable[[], None] = lambda: monkeypatch.setattr(member.lifecycle.creation, "_gaps", lambda _: None)  # noqa: E731
 
     assert "I3" in rules(_OFF_WITH_SLOTS, plant)
+
+
+@pytest.mark.planted
+def test_reports_a_move_that_leaves_the_pods_with_the_revision_of_the_other_controller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def as_they_are(_client: object, own: Object, _former: object) -> Object:
+        return own
+
+    plant = lambda: monkeypatch.setattr(member.lifecycle.creation, "_with_renamed_revisions", as_they_are)  # noqa: E731
+
+    assert "I42" in rules(_ON, plant)

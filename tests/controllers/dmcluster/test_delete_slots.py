@@ -14,7 +14,7 @@ from sandbox.world import load_crds
 from tests.controllers.dmcluster.dm_world import NAME, DMWorld
 from tests.operator_world import NAMESPACE, definitions
 
-_ON = replace(SETTINGS, advanced_stateful_sets=True, moves_stateful_sets=True)
+_ON = replace(SETTINGS, advanced_stateful_sets=True)
 
 
 @pytest.fixture

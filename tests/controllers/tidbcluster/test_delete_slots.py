@@ -18,7 +18,7 @@ from sandbox.apiserver.refusals import Refusal
 from sandbox.world import load_crds
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, definitions, sample
 
-OFF = replace(SETTINGS, moves_stateful_sets=True)
+OFF = SETTINGS
 ON = replace(OFF, advanced_stateful_sets=True)
 _COMPONENTS = {"basic-pd", "basic-tikv", "basic-tidb"}
 
@@ -214,6 +214,20 @@ def test_a_stateful_set_moves_in_four_writes_with_its_revisions(world: OperatorW
     expected = ["patch controllerrevisions.apps", f"create {advanced}", f"patch {advanced}/status"]
     assert [*expected, "delete statefulsets.apps"] == writes[:4]
     revisions = world.every(CONTROLLER_REVISIONS)
-    assert before == {each["metadata"]["uid"] for each in revisions}
-    marks = {each["metadata"]["labels"]["apps.pingcap.com/upgrade-to-asts"] for each in revisions}
-    assert _COMPONENTS == marks
+    marks = {
+        each["metadata"]["uid"]: each["metadata"]["labels"].get("apps.pingcap.com/upgrade-to-asts")
+        for each in revisions
+    }
+    assert _COMPONENTS == {marks[uid] for uid in before}
+
+
+def test_a_spoilt_annotation_of_a_move_ends_the_move(world: OperatorWorld) -> None:
+    started(world, OFF)
+    world.admin.patch(
+        STATEFUL_SETS, "basic-tikv", NAMESPACE, {"metadata": {"annotations": {"tidb.pingcap.com/moved": "1"}}}
+    )
+    before = pods(world)
+    world.run(60.0)
+    live = world.get(STATEFUL_SETS, "basic-tikv")
+    assert ("RollingUpdate", before) == (live["spec"]["updateStrategy"]["type"], pods(world))
+    assert "tidb.pingcap.com/moved" not in live["metadata"]["annotations"]

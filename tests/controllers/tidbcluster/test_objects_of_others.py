@@ -345,13 +345,13 @@ def test_creates_no_stateful_set_beside_an_advanced_one(world: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("4.4")
-def test_leaves_an_advanced_stateful_set_of_v1_6_as_it_is(world: OperatorWorld) -> None:
+def test_waits_for_the_controller_of_advanced_stateful_sets_before_it_moves_one(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     uid = world.cluster()["metadata"]["uid"]
     kind = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster"}
     there = advanced(world, "pd", ownerReferences=[kind | {"name": "basic", "uid": uid, "controller": True}])
-    world.run_until(lambda: world.reason() == "NotYetSupported")
-    what = "basic-pd is a StatefulSet of apps.pingcap.com/v1, which this version cannot manage"
+    world.run_until(lambda: world.reason() == "Converting")
+    what = "waiting for the controller of Advanced StatefulSets to report the revision of basic-pd; check that it runs"
     assert what in world.condition("Progressing")["message"]
     world.run(60.0)
     assert ([], there) == (world.every(STATEFUL_SETS), world.get(ADVANCED_STATEFUL_SETS, "basic-pd"))

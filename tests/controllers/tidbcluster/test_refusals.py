@@ -12,10 +12,10 @@ def pods(world: OperatorWorld) -> dict[str, str]:
 
 def refusal(world: OperatorWorld) -> str:
     """The message of the refusal, once it is reported; an event says the same."""
-    world.run_until(lambda: world.reason() == "NotYetSupported")
+    world.run_until(lambda: world.reason() == "FixedField")
     condition = world.condition("Progressing")
     assert "False" == condition["status"]
-    assert condition["message"] in [event["message"] for event in world.events("NotYetSupported")]
+    assert condition["message"] in [event["message"] for event in world.events("FixedField")]
     return str(condition["message"])
 
 

@@ -1,0 +1,118 @@
+"""The controllers of both kinds of StatefulSets themselves, on the real control plane, and this operator between them.
+
+Neither may restart a pod when a StatefulSet moves (lifecycle.md 4.4): their revisions of one template must be equal.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
+    CONTROLLER_REVISIONS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    PODS,
+    STATEFUL_SETS,
+    Resource,
+)
+from manifests import ADVANCED_STATEFUL_SET
+from sandbox.world import load_crds
+from tests.e2e import operators, upstream
+from tests.e2e.marks import ON_THE_REAL_ONE
+from tests.e2e.waiting import eventually, pause
+from tests.e2e.worlds import Place, await_ready, create_cluster, exists, is_serving, sample
+
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, ON_THE_REAL_ONE, pytest.mark.timeout(300)]
+
+NAME = "basic"
+ON = "-features=AdvancedStatefulSet=true"
+
+
+@pytest.fixture(scope="module")
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """The real control plane with the definition and the controller of Advanced StatefulSets."""
+    upstream.advanced_controller()
+    found: Place = request.getfixturevalue("real")
+    (definition,) = load_crds(ADVANCED_STATEFUL_SET)
+    name = found.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition).metadata.name
+    try:
+        eventually(lambda: is_serving(found.client))
+        with upstream.advanced_stateful_sets(tmp_path_factory.mktemp("advanced"), found.admin):
+            yield found
+    finally:
+        found.client.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
+        eventually(lambda: not exists(found.client, CUSTOM_RESOURCE_DEFINITIONS, name))
+
+
+class _Cluster:
+    """The cluster `basic` of a namespace."""
+
+    def __init__(self, place: Place, namespace: str) -> None:
+        self._client, self._namespace = place.client, namespace
+
+    def all(self, resource: Resource) -> list[Json]:
+        return [each.decode() for each in self._client.list_page(resource, self._namespace).items]
+
+    def pods(self) -> dict[str, tuple[str, str, int]]:
+        """The UID of each pod of the database, and since when its first container runs after how many restarts."""
+        found = {}
+        for pod in self.all(PODS):
+            name, status = pod["metadata"]["name"], pod["status"]["containerStatuses"][0]
+            if "discovery" not in name:
+                found[name] = (pod["metadata"]["uid"], status["state"]["running"]["startedAt"], status["restartCount"])
+        return found
+
+    def revisions(self) -> set[str]:
+        """The UIDs of the revisions."""
+        return {each["metadata"]["uid"] for each in self.all(CONTROLLER_REVISIONS)}
+
+    def told(self) -> object:
+        """What a failure shows."""
+        return self.owners(), self.all(STATEFUL_SETS), self.all(ADVANCED_STATEFUL_SETS)
+
+    def owners(self) -> set[str]:
+        """The groups of the StatefulSets that control pods and revisions."""
+        found = [*self.all(PODS), *self.all(CONTROLLER_REVISIONS)]
+        kept = (each["metadata"] for each in found if "discovery" not in each["metadata"]["name"])
+        return {owner["apiVersion"] for meta in kept for owner in meta.get("ownerReferences") or [{"apiVersion": ""}]}
+
+    def is_settled(self, resource: Resource) -> bool:
+        """True if all StatefulSets are of this kind, and their pods run their newest revision."""
+        other = ADVANCED_STATEFUL_SETS if resource == STATEFUL_SETS else STATEFUL_SETS
+        sets = self.all(resource)
+        return (
+            len(sets) == 3
+            and not self.all(other)
+            and {resource.api_version} == self.owners()
+            and all(map(_is_up_to_date, sets))
+        )
+
+
+def _is_up_to_date(body: Json) -> bool:
+    status = body.get("status") or {}
+    counts = {status.get(each, 0) for each in ("replicas", "readyReplicas", "updatedReplicas")}
+    observed = status.get("observedGeneration") == body["metadata"]["generation"]
+    return observed and counts == {body["spec"]["replicas"]} and status["currentRevision"] == status["updateRevision"]
+
+
+@pytest.mark.rule("4.4")
+def test_clusters_move_to_the_other_kind_and_back_and_no_container_restarts(place: Place, namespace: str) -> None:
+    cluster = _Cluster(place, namespace)
+    body = sample(NAME)
+    for component in ("pd", "tikv"):
+        body["spec"][component]["replicas"] = 3
+    with operators.running(place.new_log(), place.environment()) as operator:
+        create_cluster(place.client, body, namespace)
+        await_ready(place, operator, NAME, namespace)
+        eventually(lambda: cluster.is_settled(STATEFUL_SETS), told=cluster.told)
+    before, revisions = cluster.pods(), cluster.revisions()
+    for flags, kind in (((ON,), ADVANCED_STATEFUL_SETS), ((), STATEFUL_SETS), ((ON,), ADVANCED_STATEFUL_SETS)):
+        with operators.running(place.new_log(), place.environment(), *flags) as operator:
+            eventually(partial(cluster.is_settled, kind), 60.0, cluster.told)
+            await_ready(place, operator, NAME, namespace)
+            pause(3.0)
+            assert cluster.is_settled(kind)
+        assert before == cluster.pods()
+        assert revisions <= cluster.revisions()
