@@ -24,8 +24,9 @@ from sandbox.apiserver.refusals import Refusal
 from sandbox.controllers.stateful_set import StatefulSets
 from sandbox.dataplane.dm.book import Book as DMBook
 from sandbox.dataplane.faults import Fault, Trouble
+from sandbox.dataplane.log_backup import LogTask
 from sandbox.dataplane.network import Origin
-from sandbox.dataplane.pd.cluster import PdCluster
+from sandbox.dataplane.pd.cluster import LogStream, PdCluster
 from sandbox.dataplane.processes import DiskTrouble
 from sandbox.dataplane.runtime import CHANGED, DataPlane
 from sandbox.dataplane.ticdc.book import Book
@@ -251,6 +252,14 @@ class WorldFaults:
         namespace, _, name = cluster.partition("/")
         login = SqlLogin(f"{name}-tidb.{namespace}", 4000, "root")
         self._data_plane.sql().execute(login, statements)
+
+    def log_backup(self, cluster: str, task: str = "demo") -> None:
+        """Start a log backup from now on, as BR does. Raises LookupError if no PD member runs."""
+        pd, now = self._pd(cluster), self._data_plane.clock.now
+        begins = pd.tables.now()
+        pd.streams[task] = LogStream(self._data_plane.disk(f"s3://{task}"), "log/", begins)
+        LogTask(pd.etcd, task, now).begin(begins)
+        self._data_plane.changed()
 
     def command_ends(self, pod: str, call: int) -> Heal:
         """End the process of a command in such a pod right after its n-th external call, once."""

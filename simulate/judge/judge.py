@@ -20,6 +20,7 @@ from simulate.judge.alternations import Alternations
 from simulate.judge.asked_for import AskedFor
 from simulate.judge.backups import BackupJudge
 from simulate.judge.dm import DMJudge
+from simulate.judge.flushes import FlushJudge
 from simulate.judge.restarts import Lives, Restarts
 from simulate.judge.schedules import ScheduleJudge
 
@@ -81,6 +82,7 @@ class Invariants:
         self._asked_for = AskedFor(self.state)
         self.lives = Lives()
         self._backups = BackupJudge(engine.world, self.state)
+        self._flushes = FlushJudge(self.state, tells=not any(isinstance(each, plan.Crash) for each in events))
         self._schedules = ScheduleJudge(self.state)
         self._dm = DMJudge(engine.world, self.state.namespace)
         self._alternations = (
@@ -97,6 +99,7 @@ class Invariants:
         found = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
         if what := self._asked_for.before(write):
             found.append(("I42", what))
+        found += (("flush", what) for what in self._flushes.before(write))
         found += self._dm.before(call, self._engine.settings.failover)
         self._pending[id(call)] = write, found
 
@@ -151,7 +154,8 @@ class Invariants:
 
     def end(self) -> None:
         """Check the end of the plan."""
-        for rule, what in (*self._backups.end(self._engine.done), *self._dm.end()):
+        flushes = (("flush", what) for what in self._flushes.end())
+        for rule, what in (*self._backups.end(self._engine.done), *self._dm.end(), *flushes):
             self.report(rule, what)
 
     def _judge_state(self) -> None:

@@ -12,7 +12,7 @@ from ports.protobuf import message
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.grpc import GrpcNetwork
 from sandbox.dataplane.log_backup import LogTask
-from sandbox.dataplane.pd.cluster import LogStream, PdCluster
+from sandbox.dataplane.pd.cluster import PdCluster
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow
@@ -43,12 +43,8 @@ def pd_of(world: OperatorWorld) -> PdCluster:
 
 def begin_log_backup(world: OperatorWorld) -> LogTask:
     """Start a log backup, as BR does."""
-    cluster = pd_of(world)
-    begins = cluster.tables.now()
-    cluster.streams["demo"] = LogStream(world.world.data_plane.disk("s3://logs"), "log/", begins)
-    task = LogTask(cluster.etcd, "demo", world.clock.now)
-    task.begin(begins)
-    return task
+    world.world.faults.log_backup(f"{NAMESPACE}/basic")
+    return LogTask(pd_of(world).etcd, "demo", world.clock.now)
 
 
 def requested(world: OperatorWorld) -> list[str]:
