@@ -38,6 +38,8 @@ _URL_FIELDS = frozenset({"endpoint", "url", "proxyUrl", "pdAddresses", "kubeProm
 _ALL = os.environ.get("GENERATED_TEXTS") == "all"
 _EVERY_PLACE, _EVERY_TEXT = (1, 1) if _ALL else (13, 23)
 """One in this many places is tried, each with one in this many texts."""
+_PARTS = 12 if _ALL else 1
+"""The places of a kind are divided into this many tests."""
 
 
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]|\((?:POD|NAME))")
@@ -93,16 +95,18 @@ def test_detects_a_value_without_quotes(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.thorough
+@pytest.mark.timeout(1200 if _ALL else 300)
+@pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
-def test_programs_read_texts_of_specs_unchanged(kind: Resource, tmp_path: Path) -> None:
+def test_programs_read_texts_of_specs_unchanged(kind: Resource, part: int, tmp_path: Path) -> None:
     room = Room(tmp_path)
     parsers = [Parser(room, shell) for shell in SHELLS]
-    assert [] == [problem for case, calm in _cases(kind) for problem in _problems(case, calm, parsers)]
+    assert [] == [problem for case, calm in _cases(kind, part) for problem in _problems(case, calm, parsers)]
 
 
-def _cases(kind: Resource) -> Iterator[tuple[_Case, _Calm]]:
+def _cases(kind: Resource, part: int) -> Iterator[tuple[_Case, _Calm]]:
     """Texts at places whose text the operator embeds in others, each with the objects of a harmless text there."""
-    for number, place in enumerate(places(kind)[::_EVERY_PLACE]):
+    for number, place in enumerate(places(kind)[part :: _PARTS * _EVERY_PLACE]):
         calm = {behind: _Calm(place, behind=behind) for behind in (True, False)}
         behind = bool(calm[True].objects)
         value = place.value_in(place.spec_with(HARMLESS, behind=behind))
