@@ -439,3 +439,24 @@ def test_the_test_asks_the_service_with_our_own_image(helm: Helm, observe: bool,
     service = one(objects, "Service")["metadata"]["name"]
     assert [f"{service}.{NAMESPACE}:6060", f"--leases={leases}"] == container["args"]
     assert container["command"][0].rpartition("/")[2] in (ROOT / "Dockerfile").read_text()
+
+
+@pytest.mark.rule("scheduler-deployment-9")
+def test_the_controller_of_advanced_stateful_sets_has_the_names_and_the_image_of_v1_6(helm: Helm) -> None:
+    assert not [each for each in helm.template({}) if "advanced" in each["metadata"]["name"]]
+    name = "advanced-statefulset-controller"
+    made = [each for each in helm.template({"advancedStatefulset.create": True}) if each["metadata"]["name"] == name]
+    kinds = ["ClusterRole", "ClusterRoleBinding", "Deployment", "Role", "RoleBinding", "ServiceAccount"]
+    assert kinds == sorted(each["kind"] for each in made)
+    deployment = one(made, "Deployment")["spec"]
+    assert "pingcap/advanced-statefulset:v0.7.0" == deployment["template"]["spec"]["containers"][0]["image"]
+    labels = {"app.kubernetes.io/name": "tidb-operator", "app.kubernetes.io/instance": RELEASE}
+    assert labels | {"app.kubernetes.io/component": name} == deployment["selector"]["matchLabels"]
+
+
+def test_the_bindings_of_that_controller_name_the_account_that_it_has(helm: Helm) -> None:
+    made = helm.template({"advancedStatefulset.create": True, "advancedStatefulset.serviceAccount": "other"})
+    bindings = [one(made, kind, "advanced-statefulset-controller") for kind in ("ClusterRoleBinding", "RoleBinding")]
+    pod = one(made, "Deployment", "advanced-statefulset-controller")["spec"]["template"]["spec"]
+    accounts = {each["subjects"][0]["name"] for each in bindings} | {pod["serviceAccountName"]}
+    assert {"other"} == accounts

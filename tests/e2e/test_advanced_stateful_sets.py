@@ -3,12 +3,16 @@
 Neither may restart a pod when a StatefulSet moves (lifecycle.md 4.4): their revisions of one template must be equal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 import pytest
+import yaml
 
-from kube.objects import Json
+from apis.ordinals import OrdinalSet
+from cli import manifests
+from kube.client import Client
+from kube.objects import Json, is_observed
 from kube.resources import (
     ADVANCED_STATEFUL_SETS,
     CONTROLLER_REVISIONS,
@@ -18,11 +22,15 @@ from kube.resources import (
     Resource,
 )
 from manifests import ADVANCED_STATEFUL_SET
-from sandbox.world import load_crds
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
+from sandbox.world import World, load_crds
+from tests.chart.helm import Helm
+from tests.contract.objects import stateful_set
 from tests.e2e import operators, upstream
 from tests.e2e.marks import ON_THE_REAL_ONE
 from tests.e2e.waiting import eventually, pause
-from tests.e2e.worlds import Place, await_ready, create_cluster, exists, is_serving, sample
+from tests.e2e.worlds import OPERATOR_NAMESPACE, Place, await_ready, create_cluster, exists, is_serving, sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, ON_THE_REAL_ONE, pytest.mark.timeout(300)]
 
@@ -32,18 +40,31 @@ ON = "-features=AdvancedStatefulSet=true"
 
 @pytest.fixture(scope="module")
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """The real control plane with the definition and the controller of Advanced StatefulSets."""
+    """The real control plane, the definition of Advanced StatefulSets, and their controller with the chart's rights."""
     upstream.advanced_controller()
+    rights = _rights(Helm(tmp_path_factory.mktemp("helm")))
     found: Place = request.getfixturevalue("real")
     (definition,) = load_crds(ADVANCED_STATEFUL_SET)
     name = found.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition).metadata.name
     try:
+        manifests.apply(found.client, rights)
         eventually(lambda: is_serving(found.client))
-        with upstream.advanced_stateful_sets(tmp_path_factory.mktemp("advanced"), found.admin):
+        account = found.kubeconfig(OPERATOR_NAMESPACE, "advanced-statefulset-controller")
+        with upstream.advanced_stateful_sets(tmp_path_factory.mktemp("advanced"), account) as controller:
             yield found
+            # the API server learns of the definition later than the controller
+            denied = [line for line in controller.said.splitlines() if "forbidden" in line and "no matches" not in line]
+            assert [] == denied
     finally:
         found.client.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
         eventually(lambda: not exists(found.client, CUSTOM_RESOURCE_DEFINITIONS, name))
+
+
+def _rights(helm: Helm) -> list[manifests.Manifest]:
+    """The account of the chart's controller and its rights."""
+    made = helm.template({"advancedStatefulset.create": True, "controllerManager.create": False})
+    kept = [each for each in made if each["kind"] not in ("Deployment", "CustomResourceDefinition")]
+    return manifests.parse(yaml.safe_dump_all(kept).encode(), "the chart")
 
 
 class _Cluster:
@@ -116,3 +137,57 @@ def test_clusters_move_to_the_other_kind_and_back_and_no_container_restarts(plac
             assert cluster.is_settled(kind)
         assert before == cluster.pods()
         assert revisions <= cluster.revisions()
+
+
+@pytest.mark.rule("4.4")
+def test_the_sandbox_has_the_same_pods_after_each_of_fifty_changes(place: Place, namespace: str) -> None:
+    ours = World(FakeClock(), SeededRandomness(1), crds=load_crds(ADVANCED_STATEFUL_SET))
+    sides = [_Set(place.client, namespace), _Set(ours.client(), "default")]
+    chance = SeededRandomness(44)
+    try:
+        for number in range(50):
+            replicas, slots = chance.integer(0, 4), [chance.integer(0, 6) for _ in range(chance.integer(0, 4))]
+            wanted = OrdinalSet(replicas, frozenset(slots))
+            for side in sides:
+                side.want(replicas, slots)
+            eventually(lambda: sides[0].is_settled(wanted.ordinals), told=sides[0].pods)  # noqa: B023
+            ours.run_until_settled()
+            kept = [side.kept() for side in sides]
+            assert kept[0] == kept[1], f"after change {number} to {replicas} replicas without {slots}"
+    finally:
+        ours.stop()
+
+
+class _Set:
+    """An Advanced StatefulSet in one of the worlds."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client, self._namespace = client, namespace
+        self._before: dict[int, str] = {}
+        body = stateful_set("db", 0, podManagementPolicy="Parallel")
+        body["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 0
+        self._client.create(
+            ADVANCED_STATEFUL_SETS, body | {"apiVersion": ADVANCED_STATEFUL_SETS.api_version}, namespace
+        )
+
+    def want(self, replicas: int, slots: Sequence[int]) -> None:
+        """Ask for pods by one edit."""
+        meta, spec = {"annotations": {"delete-slots": str([*slots])}}, {"replicas": replicas}
+        self._client.patch(ADVANCED_STATEFUL_SETS, "db", self._namespace, {"metadata": meta, "spec": spec})
+
+    def pods(self) -> dict[int, str]:
+        """The UIDs of the pods by ordinal."""
+        found = self._client.list_page(PODS, self._namespace).items
+        return {int(each.metadata.name.removeprefix("db-")): each.metadata.uid for each in found}
+
+    def is_settled(self, wanted: Collection[int]) -> bool:
+        """True if these pods exist, all are Ready, and the controller has said so of this edit."""
+        body = self._client.get(ADVANCED_STATEFUL_SETS, "db", self._namespace).decode()
+        status = body.get("status") or {}
+        counts = {status.get(each, 0) for each in ("replicas", "readyReplicas")}
+        return is_observed(body) and {len(wanted)} == counts and {*wanted} == self.pods().keys()
+
+    def kept(self) -> dict[int, bool]:
+        """The pods, and whether each is the one of the call before."""
+        before, self._before = self._before, self.pods()
+        return {ordinal: before.get(ordinal) == uid for ordinal, uid in sorted(self._before.items())}
