@@ -15,7 +15,7 @@ help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/.runtime: setup.cfg pyproject.toml hack/setup.sh
-	@hack/setup.sh .venv backup,ui
+	@hack/setup.sh .venv backup,ui,real
 	@touch $@
 
 .venv/.dev: setup.cfg pyproject.toml hack/setup.sh hack/dev.lock

@@ -87,7 +87,9 @@ def _sandbox(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--dir", type=Path, default=Path(".sandbox"), help="where to write `kubeconfig` and `env` (default .sandbox)"
     )
-    return sandbox.serve(parser.parse_args(arguments).dir)
+    parser.add_argument("--binaries", type=Path, metavar="DIR", help=sandbox.BINARIES)
+    given = parser.parse_args(arguments)
+    return sandbox.serve(given.dir, given.binaries)
 
 
 def _manifests(arguments: Sequence[str]) -> int:
@@ -166,6 +168,7 @@ run        the controller-manager; all flags of tidb-controller-manager, and
            --exit-when-ready  with --cluster: end as soon as they are Ready, or with code 1 and the reason
 sandbox    a Kubernetes and TiDB world in one process
            --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)
+           --binaries DIR     run the containers whose program is in DIR, such as pd-server, as real processes (Linux)
            fault, heal        break something in a sandbox that runs, such as `fault node-lost node-1`, and mend it
 manifests  print the directory with CRDs, samples, RBAC, Deployment and monitoring
 certs      FILE: print the Secrets with certificates that its clusters need, for spec.tlsCluster and spec.tidb.tlsClient

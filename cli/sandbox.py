@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import msgspec
@@ -21,19 +22,39 @@ from kube.client import Client
 from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS
-from ports.clock import SystemClock
+from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
 from rehearsal.world import new_world
 from sandbox.fault_requests import PATH, VERBS
 
+if TYPE_CHECKING:
+    from sandbox.processes.machine import Machine
+
 _POD = {"$(SHARD)": "0", "$(POD_NAME)": "sandbox", "$(NAMESPACE)": "sandbox"}
 
 
-def serve(directory: Path) -> int:
+BINARIES = "run containers whose program is in this directory, e.g. pd-server, as real processes (Linux)"
+
+
+def machine_for(binaries: Path | None, clock: Clock) -> "Machine | None":
+    """The machine that runs the programs of a directory; None without one. Raises Failure."""
+    if binaries is None:
+        return None
+    from sandbox.processes.agent_client import Unavailable  # noqa: PLC0415
+    from sandbox.processes.machine import Machine  # noqa: PLC0415  (its DNS server is an extra of this package)
+
+    try:
+        return Machine(binaries, clock)
+    except Unavailable as error:
+        raise Failure(f"--binaries: {error}") from None
+
+
+def serve(directory: Path, binaries: Path | None = None) -> int:
     """Run a sandbox until a signal ends it, and its content with it. Raises Failure."""
     clock = SystemClock()
-    world = new_world(clock, SystemRandomness())
+    machine = machine_for(binaries, clock)
+    world = new_world(clock, SystemRandomness(), machine=machine)
     with stopping_on_signals(stop := Stop()):
         world.start()
         try:
@@ -49,6 +70,8 @@ def serve(directory: Path) -> int:
                 print(f"API server    {api}")
                 print(f"data plane    {proxy}, an HTTP proxy in which the names of PD, TiKV and TiDB resolve")
                 print(f"page          {page}")
+                if machine is not None:
+                    print(f"processes     {', '.join(machine.programs)}; all others are simulated")
                 print(f"\nIn another terminal:\n\n    {hints.source(directory)}    # `sandbox_off` undoes it")
                 print(f"    {hints.program()} run\n")
                 print("Ctrl-C ends it; nothing is kept.", flush=True)

@@ -13,7 +13,7 @@ from sandbox.dataplane.commands import Command, Surroundings
 from sandbox.dataplane.program import Factory
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
-from sandbox.world import World
+from sandbox.world import Real, World
 from scheduler.app import COMPONENT as TIDB_SCHEDULER
 from scheduler.app import make_handler as make_extender
 
@@ -42,10 +42,11 @@ def new_world(
     pause: Callable[[float], None] | None = None,
     *,
     crds: Iterable[Json] = (),
+    machine: Real | None = None,
 ) -> World:
     """A sandbox that can run TidbClusters and Backups; not started yet. By default it is fast and has three nodes.
 
-    `crds`: further definitions. For `pause` see `World`.
+    `crds`: further definitions. For `pause` and `machine` see `World`.
     """
     return World(
         clock,
@@ -57,4 +58,5 @@ def new_world(
         nodes=nodes,
         pause=pause,
         extenders={TIDB_SCHEDULER: make_extender},
+        machine=machine,
     )

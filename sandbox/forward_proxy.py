@@ -25,7 +25,11 @@ from sandbox.sql_session import SqlSession
 
 _log = structlog.get_logger(__name__)
 
+Dial = Callable[[str, int], socket.socket | None]
+"""Connects to the real process at host and port; None for a simulated one. Raises OSError."""
+
 _POLL = 0.05
+_BUFFER = 65536
 _TLS_HANDSHAKE = b"\x16"
 """The first byte of a connection that begins with TLS."""
 _HOP_BY_HOP = ("connection", "proxy-connection", "keep-alive", "transfer-encoding", "te", "upgrade", "content-length")
@@ -41,12 +45,13 @@ class ForwardProxy:
         transport: Transport,
         server_side: Callable[[str], ServerSide | None] = lambda _: None,
         sql: Callable[[str, int], SqlServer | None] = lambda _, __: None,
+        dial: Dial = lambda _, __: None,
     ) -> None:
         """`server_side` returns the TLS of the server at `host:port`, `sql` the SQL server at host and port.
 
-        Clients of `transport` are already authenticated.
+        Clients of `transport` are already authenticated. `dial` connects to a real process.
         """
-        self._server = _Server(("127.0.0.1", 0), transport, server_side, sql)
+        self._server = _Server(("127.0.0.1", 0), transport, server_side, sql, dial)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name="forward-proxy")
 
     @property
@@ -57,6 +62,10 @@ class ForwardProxy:
     def start(self) -> None:
         """Accept connections."""
         self._thread.start()
+
+    def play(self, connection: socket.socket, authority: str) -> None:
+        """Play the server `host:port` on a connection that a client has made to it, until it ends."""
+        _Played(connection, authority, self._server)
 
     def stop(self) -> None:
         """Close all connections; no thread is left."""
@@ -76,11 +85,13 @@ class _Server(ThreadingHTTPServer):
         transport: Transport,
         server_side: Callable[[str], ServerSide | None],
         sql: Callable[[str, int], SqlServer | None],
+        dial: Dial,
     ) -> None:
         super().__init__(address, _Connection)
         self.transport = transport
         self.server_side = server_side
         self.sql = sql
+        self.dial = dial
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
 
@@ -124,6 +135,7 @@ class _Connection(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # as Go's servers do: a body must not wait for the acknowledgement of its head
     server: _Server
     _tunnel = ""
+    _client = ""
     _secured: ssl.SSLSocket | None = None
 
     def do_CONNECT(self) -> None:
@@ -132,6 +144,21 @@ class _Connection(BaseHTTPRequestHandler):
         self.close_connection = False
         self.send_response_only(200, "Connection Established")
         self.end_headers()
+        host, _, port = self.path.rpartition(":")
+        try:
+            real = self.server.dial(host.strip("[]"), int(port)) if port.isdecimal() else None
+        except OSError:
+            self.close_connection = True
+            return
+        if real is None:
+            self._play()
+            return
+        self.close_connection = True
+        with real:
+            pass_through(self.connection, real)
+
+    def _play(self) -> None:
+        """Begin to be the server of the tunnel."""
         if sql := self._sql_server():
             self.close_connection = True
             with contextlib.suppress(OSError, ValueError, TransportError):
@@ -177,7 +204,8 @@ class _Connection(BaseHTTPRequestHandler):
         scheme = "https" if self._secured else "http"
         url = f"{scheme}://{self._tunnel}{self.path}" if self._tunnel else self.path
         try:
-            request = Request(self.command, url, dict(self.headers.items()), self._body(), _TIMEOUT)
+            headers = dict(self.headers.items())
+            request = Request(self.command, url, headers, self._body(), _TIMEOUT, client=self._client)
             response = self.server.transport.request(request)
         except (TransportError, ConnectionResetError):
             self.close_connection = True
@@ -199,3 +227,40 @@ class _Connection(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Log nothing: the network counts requests."""
+
+
+class _Played(_Connection):
+    """A connection of a client to a simulated server."""
+
+    def __init__(self, connection: socket.socket, authority: str, server: _Server) -> None:
+        client = connection.getpeername()
+        self._tunnel, self._client = authority, client[0]
+        server.replace(connection, connection)
+        try:
+            super().__init__(connection, client, server)
+        finally:
+            server.forget(connection)
+
+    def handle(self) -> None:
+        self.close_connection = False
+        self._play()
+        if not self.close_connection:
+            super().handle()
+
+
+def pass_through(one: socket.socket, other: socket.socket) -> None:
+    """Pass bytes in both directions until both sides have ended."""
+    for each in (one, other):
+        each.settimeout(None)
+    back = threading.Thread(target=_pump, args=(other, one), name="pass-through", daemon=True)
+    back.start()
+    _pump(one, other)
+    back.join()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(_BUFFER):
+            sink.sendall(data)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)

@@ -6,8 +6,10 @@ Both run in threads (`start`, `stop`); a World with a FakeClock can instead be d
 """
 
 import contextlib
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import yaml
 
@@ -59,9 +61,9 @@ from sandbox.controllers.taint_eviction import TaintEviction
 from sandbox.controllers.volumes import NO_PROVISIONER, Provisioner, VolumeBinder, standard_storage_class
 from sandbox.dataplane.commands import Command
 from sandbox.dataplane.interconnect import Interconnect
-from sandbox.dataplane.network import Origin
+from sandbox.dataplane.network import Network, Origin
 from sandbox.dataplane.program import Factory, Handler
-from sandbox.dataplane.runtime import Commands, DataPlane, Identity, Questions
+from sandbox.dataplane.runtime import Commands, DataPlane, Identity, Machine, Questions
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.tls import PROVEN
 from sandbox.dataplane.transport import DataPlaneTransport
@@ -107,6 +109,16 @@ _CONTROLLED = (
 )
 
 
+class Real(Machine, Protocol):
+    """The machine with the network of its pods."""
+
+    def gateway(self, cluster: Cluster, network: Network, play: Callable[[socket.socket, str], None]) -> Actor:
+        """The actor through which its pods reach Services, names and simulated pods, which `play` plays."""
+
+    def close(self) -> None:
+        """Kill all processes. Idempotent."""
+
+
 MakeExtender = Callable[[Transport, Clock, Randomness], Handler]
 """Creates a scheduler extender that uses the given transport to the API server."""
 
@@ -131,6 +143,7 @@ class NodeSide:
         pause: Callable[[float], None],
         interconnect: Interconnect,
         domain: str = CLUSTER_DOMAIN,
+        machine: Machine | None = None,
     ) -> None:
         """`transport` returns the API for a component; `identity` returns it for a service account."""
 
@@ -152,6 +165,7 @@ class NodeSide:
             pause=pause,
             interconnect=interconnect,
             domain=domain,
+            machine=machine,
         )
         self.provisioner = Provisioner(seen_by("provisioner"), timings)
         own_nodes = Nodes(seen_by("kubelet"), nodes, timings)
@@ -186,6 +200,7 @@ class World:
         domain: str = CLUSTER_DOMAIN,
         beside: "World | None" = None,
         extenders: Mapping[str, MakeExtender] | None = None,
+        machine: Real | None = None,
     ) -> None:
         """`servers` extend the built-in ones; for `programs` and `commands` see `DataPlane`.
 
@@ -196,6 +211,8 @@ class World:
         `pause` lets a caller of the data plane wait; by default the rest of the world continues meanwhile. `beside` is
         another Kubernetes with another `domain`; pods and names of both can reach each other. The two share the clock,
         and moving it in one moves it in both.
+
+        `machine` runs containers as real processes, in a world that runs in threads.
         """
         self.clock: Clock = clock or (beside.clock if beside else SystemClock())
         self.domain = domain
@@ -228,6 +245,7 @@ class World:
             pause=overlapping(pause or self._pause),
             interconnect=self.interconnect,
             domain=domain,
+            machine=machine,
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
@@ -259,6 +277,9 @@ class World:
             EndpointControllers(side.seen_by("endpoints-controller")),
             GarbageCollector(side.seen_by("garbage-collector")),
         ]
+        self._machine = machine
+        if machine is not None:
+            actors.append(machine.gateway(side.seen_by("kube-proxy"), self.data_plane.network, self._play))
         self._actors = ActorSystem(self.clock, notifier, mirror, actors, self.server.storage)
         self._all_actors: list[ActorSystem] = beside._all_actors if beside else []
         """The actors of all worlds that share the clock."""
@@ -307,6 +328,8 @@ class World:
         self.server.disconnect()
         self._actors.join()
         self.data_plane.end_commands()
+        if self._machine is not None:
+            self._machine.close()
 
     def settle(self) -> None:
         """Single-threaded: let all actors do their due work. Raises NeverSettles."""
@@ -385,6 +408,12 @@ class World:
         for crd in crds:
             admin.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
         return tuple(custom_resource(crd) for crd in crds)
+
+    def _play(self, connection: socket.socket, authority: str) -> None:
+        """Play a simulated server for a real process."""
+        self.serve_http()
+        if self._proxy is not None:
+            self._proxy.play(connection, authority)
 
     def _pause(self, seconds: float) -> None:
         if self._threaded or not isinstance(self.clock, FakeClock):
@@ -477,7 +506,13 @@ class DataPlaneWorld:
 
 def _forward_proxy(data_plane: DataPlane) -> ForwardProxy:
     transport = data_plane.transport(Origin(certificate=PROVEN))
-    return ForwardProxy(transport, data_plane.network.server_side, data_plane.sql().server)
+
+    def dial(host: str, port: int) -> socket.socket | None:
+        found = data_plane.network.target(host, port, Origin())
+        connect = getattr(found[0].process, "connect", None) if found else None
+        return connect(found[1]) if found and connect else None
+
+    return ForwardProxy(transport, data_plane.network.server_side, data_plane.sql().server, dial)
 
 
 def load_crds(path: Path) -> list[Json]:

@@ -331,6 +331,11 @@ class Network:
             self._pause(timeout)
         return None if silent else running
 
+    def target(self, host: str, port: int, origin: Origin) -> tuple[Running, int] | None:
+        """The process behind an address, and its port; None without one."""
+        with self._lock:
+            return self._connect(host, port, origin)
+
     def is_open(self, host: str, port: int, origin: Origin) -> bool:
         """True if a process accepts a connection immediately, whatever its protocol."""
         with self._lock:
@@ -357,7 +362,10 @@ class Network:
                 return None
             if not running.concurrent:
                 return handled(running.process, running.launch, port, request)
-        return handled(running.process, running.launch, port, request)
+        try:
+            return handled(running.process, running.launch, port, request)
+        except TransportError:
+            return None
 
     def deliver(self, request: Request, origin: Origin) -> Response:
         """Deliver a request to the process at its URL. Raises ConnectionRefused, RequestTimeout."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -58,6 +59,19 @@ class Probe:
     certificate: Certificate | None = None
 
 
+class Machine(Protocol):
+    """What runs containers as real processes (`sandbox.processes`)."""
+
+    def start(self, launch: Launch, output: Output) -> Process | None:
+        """Start a container; None if it is to be simulated."""
+
+    def forget(self, pod_uid: str) -> None:
+        """Take away what remains of a pod whose containers have ended."""
+
+    def lose_disk(self, uid: str) -> None:
+        """Delete the data of a volume."""
+
+
 class DataPlane:
     """All running programs of the world. Thread-safe."""
 
@@ -79,13 +93,16 @@ class DataPlane:
         pause: Callable[[float], None],
         interconnect: Interconnect | None = None,
         domain: str = "",
+        machine: Machine | None = None,
     ) -> None:
         """`programs` are started by the path of their file; `servers` extend the built-in ones.
 
         `commands` are keyed by the name of their file, or of an image whose containers name no program.
 
-        `interconnect` leads to the data planes of other Kubernetes; `domain` is this one's.
+        `interconnect` leads to the data planes of other Kubernetes; `domain` is this one's. `machine` runs containers
+        as real processes; the others are simulated.
         """
+        self._machine = machine
         self._clock = clock
         self._notifier = notifier
         self._identity = identity
@@ -127,7 +144,9 @@ class DataPlane:
         """Start a container's main process."""
         with self._lock:
             launch = self._prepared(launch)
-            running = Running(launch, self._make(launch), Output(self._clock))
+            output = Output(self._clock)
+            real = self._machine.start(launch, output) if self._machine else None
+            running = Running(launch, real or self._make(launch), output)
             if not is_script(launch.command):
                 self._say_begun(running)
             self._processes.append(running)
@@ -139,7 +158,8 @@ class DataPlane:
         """SIGTERM."""
         with self._lock:
             if running.process.exit is None:
-                running.output.note("INFO", "got signal to exit", signal="terminated")
+                if not _prints(running.process):
+                    running.output.note("INFO", "got signal to exit", signal="terminated")
                 # a script that runs a program in the foreground does not forward the signal
                 (running.behind or running.process).stop()
         self.changed()
@@ -153,6 +173,11 @@ class DataPlane:
             running.output.end()
             self.network.detach(running)
         self.changed()
+
+    def forget(self, pod_uid: str) -> None:
+        """Take away what remains of a pod whose containers have been killed."""
+        if self._machine:
+            self._machine.forget(pod_uid)
 
     def probe(self, running: Running, probe: Probe) -> bool:
         """True if a probe of the container succeeds."""
@@ -195,6 +220,8 @@ class DataPlane:
         """A fault: delete the data of a volume."""
         with self._lock:
             self._disks.pop(uid, None)
+        if self._machine:
+            self._machine.lose_disk(uid)
 
     def crash(self, namespace: str, pod: str) -> None:
         """A fault: end the pod's processes with exit code 1."""
@@ -205,6 +232,8 @@ class DataPlane:
         """A fault: suspend the pod's processes, which then answer no request, or resume them."""
         for running in self.running(namespace, pod):
             running.hung = hung
+            if suspend := getattr(running.process, "suspend", None):
+                suspend(hung)
         self._interconnect.disturbed()
 
     def transport(self, origin: Origin | None = None) -> DataPlaneTransport:
@@ -293,8 +322,7 @@ class DataPlane:
         return due
 
     def _say_begun(self, running: Running) -> None:
-        if isinstance(running.process, CommandProcess):
-            # a command prints its own messages
+        if _prints(running.process):
             return
         launch = running.launch
         name = launch.command[0].rpartition("/")[2] if launch.command else launch.image
@@ -302,7 +330,7 @@ class DataPlane:
         running.output.note("INFO", "command line", arguments=msgspec.json.encode(launch.command).decode())
 
     def _say_listening(self, running: Running) -> None:
-        if len(running.announced) == len(running.launch.ports):
+        if len(running.announced) == len(running.launch.ports) or _prints(running.process):
             return
         heard = frozenset(port for port in running.launch.ports if running.process.listens(port))
         for port in sorted(heard - running.announced):
@@ -311,7 +339,7 @@ class DataPlane:
 
     def _say_ended(self, running: Running) -> None:
         how = running.process.exit
-        if how is not None and not running.output.ended and not isinstance(running.process, CommandProcess):
+        if how is not None and not running.output.ended and not _prints(running.process):
             level = "FATAL" if how.code else "INFO"
             running.output.note(level, how.message.replace('"', "'") or "exit", code=how.code)
         running.output.end()
@@ -469,6 +497,11 @@ def _visible(processes: Iterable[Running]) -> list[tuple[int, bool, bool]]:
     return [
         (id(each), each.process.exit is None, any(map(each.process.listens, each.launch.ports))) for each in processes
     ]
+
+
+def _prints(process: Process) -> bool:
+    """True if a process prints its own messages."""
+    return isinstance(process, CommandProcess) or bool(getattr(process, "prints", False))
 
 
 def _names(launch: Launch) -> list[str]:

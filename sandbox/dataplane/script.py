@@ -1,6 +1,6 @@
 """A container whose main process is a shell: it runs its script until it runs a program or ends."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ports.clock import Clock
@@ -25,7 +25,7 @@ class ScriptProcess:
 
     def __init__(self, launch: Launch, container: Container, clock: Clock, second: float) -> None:
         """`second` is the duration of one second of a `sleep`."""
-        name, text, options = _script(launch.command, container)
+        name, text, options = _script(launch.command, container.read)
         self._clock = clock
         self._second = second
         self._log: list[str] = []
@@ -141,7 +141,12 @@ def _letters(command: Sequence[str]) -> str:
     return "".join(word[1:] for word in command[1:] if word.startswith("-"))
 
 
-def _script(command: Sequence[str], container: Container) -> tuple[str, str | None, str]:
+def script_of(launch: Launch) -> str:
+    """The text of a container's script; empty without one."""
+    return _script(launch.command, launch.file)[1] or "" if is_script(launch.command) else ""
+
+
+def _script(command: Sequence[str], read: Callable[[str], str | None]) -> tuple[str, str | None, str]:
     """The script's name, its text (None without such a file), and the shell's options."""
     words, options = list(command[1:]), ""
     while words and words[0].startswith("-"):
@@ -150,4 +155,4 @@ def _script(command: Sequence[str], container: Container) -> tuple[str, str | No
         return command[0], "", options
     if "c" in options:
         return command[0], words[0], options.replace("c", "")
-    return words[0], container.read(words[0]), options
+    return words[0], read(words[0]), options

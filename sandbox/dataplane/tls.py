@@ -9,7 +9,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ports.clock import Clock
@@ -149,6 +149,11 @@ def server_context(side: ServerSide) -> ssl.SSLContext:
     if side.demands:
         context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+def unverified_context(certificate: Certificate) -> ssl.SSLContext:
+    """A client that shows its certificate, and whose handshake `Handshakes` has already judged."""
+    return _client_context(replace(certificate, verifies=False), "")
 
 
 def _client_context(certificate: Certificate, host: str) -> ssl.SSLContext:

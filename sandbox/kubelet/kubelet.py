@@ -133,6 +133,7 @@ class Kubelet:
         run = self._runs.pop(uid, None)
         for running in _running(run) if run is not None else ():
             self._data_plane.kill(running)
+        self._data_plane.forget(uid)
 
     def _run(self, pod: Json) -> float | None:
         if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):

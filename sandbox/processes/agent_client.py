@@ -1,0 +1,157 @@
+"""The sandbox's side of the agent: one command at a time, over a Unix socket.
+
+Unavailable    this machine cannot run pods as processes; the message says what is missing
+"""
+
+import array
+import contextlib
+import json
+import os
+import shutil
+import socket as sockets
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from kube.objects import Json
+from sandbox.processes import agent
+
+GATEWAY = "10.244.255.254"
+"""The address of the agent and of the DNS server in the pods' network."""
+
+_NETWORK = f"{GATEWAY}/16"
+_LARGEST = 1 << 20
+_TOOLS = {
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "mount": "mount",
+    "chroot": "coreutils",
+    "ip": "iproute2",
+}
+"""The programs that it needs, with Debian's packages."""
+_ENDS_WITHIN = 10.0
+
+
+class Unavailable(Exception):
+    """Raised if real processes cannot run here."""
+
+
+class AgentError(Exception):
+    """Raised for a command that the agent could not carry out, with its reason."""
+
+
+class Agent:
+    """Thread-safe. Ends with `close`, and with this process however that ends."""
+
+    def __init__(self, remove: Path | None = None, *, as_root: bool | None = None) -> None:
+        """`remove` is a directory that it deletes when it ends. Without root it uses a user namespace.
+
+        Raises Unavailable.
+        """
+        check_tools()
+        self._lock = threading.Lock()
+        ours, theirs = sockets.socketpair(sockets.AF_UNIX, sockets.SOCK_SEQPACKET)
+        is_root = os.geteuid() == 0 if as_root is None else as_root
+        user = [] if is_root else ["--user", "--map-root-user"]
+        spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        program = [sys.executable, "-I", agent.__file__, _NETWORK, str(remove or "")]
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603  (its own program)
+                ["unshare", *user, *spaces, *program],  # noqa: S607  (where it is differs between distributions)
+                stdin=theirs.fileno(),
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        self._control = ours
+        try:
+            self._receive()
+        except (AgentError, OSError) as error:
+            said = self.close().strip()
+            raise Unavailable(f"this machine cannot make namespaces for pods: {_advice(said or str(error))}") from None
+
+    def ask(self, do: str, *, output: int | None = None, **arguments: object) -> Json:
+        """The answer to a command; `output` is a file descriptor to pass. Raises AgentError."""
+        return self._exchange(do, arguments, output)[0]
+
+    def socket(self) -> sockets.socket:
+        """A TCP socket in the pods' network. Raises AgentError."""
+        return sockets.socket(fileno=self._exchange("socket", {})[1][0])
+
+    def connect(self, address: str, port: int, timeout: float) -> sockets.socket:
+        """A connection to a pod. Raises AgentError, OSError."""
+        made = self.socket()
+        try:
+            made.settimeout(timeout)
+            made.connect((address, port))
+        except OSError:
+            made.close()
+            raise
+        return made
+
+    def listen(self, address: str, port: int, kind: str = "tcp") -> sockets.socket:
+        """A socket that listens in the pods' network, at any address outside pods. Raises AgentError."""
+        return sockets.socket(fileno=self._exchange("listen", {"address": address, "port": port, "kind": kind})[1][0])
+
+    def close(self) -> str:
+        """Kill all processes; return what the agent has printed. Idempotent."""
+        self._control.close()
+        try:
+            _, printed = self._process.communicate(timeout=_ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            _, printed = self._process.communicate()
+        except ValueError:
+            # it has ended before
+            return ""
+        return printed.decode("utf-8", "replace") if printed else ""
+
+    def _exchange(self, do: str, arguments: Json, output: int | None = None) -> tuple[Json, Sequence[int]]:
+        data = json.dumps({"do": do, **arguments}).encode()
+        extra = [] if output is None else [(sockets.SOL_SOCKET, sockets.SCM_RIGHTS, array.array("i", [output]))]
+        with self._lock:
+            try:
+                self._control.sendmsg([data], extra)
+                return self._receive()
+            except OSError as error:
+                raise AgentError(f"the agent of the real processes has ended: {error}") from None
+
+    def _receive(self) -> tuple[Json, Sequence[int]]:
+        data, extra, _, _ = self._control.recvmsg(_LARGEST, sockets.CMSG_SPACE(4))
+        found = array.array("i")
+        for level, kind, content in extra:
+            if (level, kind) == (sockets.SOL_SOCKET, sockets.SCM_RIGHTS):
+                found.frombytes(content)
+        if not data:
+            raise AgentError("the agent of the real processes has ended")
+        answer: Json = json.loads(data)
+        if "error" in answer:
+            for each in found:
+                os.close(each)
+            raise AgentError(str(answer["error"]))
+        return answer, found
+
+
+def check_tools() -> None:
+    """Raises Unavailable with the names of missing programs."""
+    if sys.platform != "linux":
+        raise Unavailable("real processes need Linux: its namespaces are their pods")
+    missing = {tool: package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
+    if missing:
+        packages = " ".join(sorted(set(missing.values())))
+        raise Unavailable(f"{', '.join(missing)} not found; install {packages} (names of Debian's packages)")
+    with contextlib.suppress(ImportError):
+        import dnslib  # noqa: F401, PLC0415  (an extra of this package)
+
+        return
+    raise Unavailable("the pods' DNS server needs dnslib: pip install 'tidb-operator-py[real]'")
+
+
+def _advice(said: str) -> str:
+    if "unshare" in said or "not permitted" in said:
+        return (
+            f"{said}. Run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 "
+            "kernel.apparmor_restrict_unprivileged_userns=0; in a container they need CAP_SYS_ADMIN and CAP_NET_ADMIN"
+        )
+    return said

@@ -1,0 +1,244 @@
+"""The machine that runs containers as processes: their file systems, volumes and programs."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from ports.clock import Clock
+from sandbox.cluster import Cluster
+from sandbox.dataplane.network import Network
+from sandbox.dataplane.output import Output
+from sandbox.dataplane.processes import Exit, Launch
+from sandbox.dataplane.program import Program
+from sandbox.dataplane.script import is_script, script_of
+from sandbox.dataplane.servers import SERVERS
+from sandbox.processes.agent_client import GATEWAY, Agent, AgentError, Unavailable
+from sandbox.processes.gateway import Gateway, Play
+from sandbox.processes.process import RealProcess, Started
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CALLED = re.compile(
+    r"(?:^|[|&;(!`]|\$\(|\b(?:if|while|until|then|do|else)\s)\s*(nslookup|dig|getent|wget|curl)\b", re.MULTILINE
+)
+_PACKAGES = {"nslookup": "bind9-dnsutils", "dig": "bind9-dnsutils", "getent": "libc-bin"}
+_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
+_NOT_FOUND = 127
+_CANNOT_START = 128
+
+# $1 is an empty directory for the container's root, $2 the directories of / into which something is mounted, e.g.
+# " etc usr "; then come pairs of source and target, `--`, and the command. The root is the machine's own, so that
+# programs find their libraries. Those directories have a layer above them, so that nothing outside changes.
+_SETUP = """
+set -e
+base=$1
+layered=$2
+shift 2
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$base"
+mkdir "$base/root" "$base/upper" "$base/work"
+cd "$base/root"
+for each in /*; do
+    name=${each#/}
+    if [ -L "$each" ]; then
+        cp -P "$each" "$name"
+    elif [ ! -d "$each" ]; then
+        continue
+    else
+        mkdir "$name" "$base/upper/$name" "$base/work/$name"
+        case $name in
+        proc) mount -t proc proc proc 2>/dev/null || mount --rbind /proc proc ;;
+        run | tmp) ;;
+        *)
+            if [ "${layered#* "$name" }" != "$layered" ]; then
+                mount -t overlay overlay -o "lowerdir=$each,upperdir=$base/upper/$name,workdir=$base/work/$name" "$name"
+            else
+                mount --rbind "$each" "$name"
+            fi
+            ;;
+        esac
+    fi
+done
+while [ "$1" != -- ]; do
+    [ ! -L ".$2" ] || rm ".$2"
+    if [ -d "$1" ]; then
+        mkdir -p ".$2"
+    else
+        mkdir -p ".${2%/*}"
+        [ -e ".$2" ] || : >".$2"
+    fi
+    mount --bind "$1" ".$2"
+    shift 2
+done
+shift
+exec chroot . "$@"
+"""
+
+
+class Machine:
+    """Starts the containers whose program is in a directory. Thread-safe."""
+
+    def __init__(self, programs: Path, clock: Clock, state: Path | None = None, *, as_root: bool | None = None) -> None:
+        """`programs` is a directory of TiDB's programs; see `program` for the containers that run them.
+
+        `state` is a directory that keeps the volumes; by default they vanish. Raises Unavailable.
+        """
+        self._clock = clock
+        self._images = {each.image or each.name: each.command for each in SERVERS.values()}
+        self.programs = _programs(programs)
+        self._directory = programs.absolute()
+        if not self.programs:
+            raise Unavailable(f"{programs} contains no program, e.g. pd-server")
+        self._state = state.absolute() if state else Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
+        for name in ("volumes", "containers", "root"):
+            (self._state / name).mkdir(parents=True, exist_ok=True)
+        self.agent = Agent(None if state else self._state, as_root=as_root)
+        self._gateway: Gateway | None = None
+        self._count = 0
+
+    def program(self, launch: Launch) -> str:
+        """The file name of a container's real program; empty without one."""
+        first = launch.command[0].rpartition("/")[2] if launch.command else ""
+        if not is_script(launch.command):
+            return first if first in self.programs else ""
+        image = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
+        name = self._images.get(image, image)
+        return name if name in self.programs else ""
+
+    def start(self, launch: Launch, output: Output) -> RealProcess | Program | None:
+        """Start a container; None if its program is not here, an ended process if it cannot start."""
+        if not self.program(launch):
+            return None
+        if missing := self._missing_tool(launch):
+            package = _PACKAGES.get(missing, missing)
+            where = f"install {package}, or put it beside the programs in {self._directory}"
+            return _ended(Exit(_NOT_FOUND, f"the start script calls {missing}, which this machine lacks; {where}"))
+        reading, writing = os.pipe()
+        try:
+            self._count += 1
+            files = self._written(launch)
+            container = f"{launch.pod_uid}/{self._count}"
+            self.agent.ask("pod", pod=launch.pod_uid, address=launch.address, hostname=self._hostname(launch))
+            self.agent.ask(
+                "start",
+                output=writing,
+                pod=launch.pod_uid,
+                container=container,
+                setup=self._setup(launch, files),
+                environment={"PATH": f"{_PATH}:{self._directory}", **launch.env},
+            )
+        except (AgentError, OSError) as error:
+            os.close(reading)
+            return _ended(Exit(_CANNOT_START, f"can't start the container: {error}"))
+        finally:
+            os.close(writing)
+        return RealProcess(self.agent, self._clock, launch, Started(container, output, reading, files))
+
+    def lose_disk(self, uid: str) -> None:
+        """Delete the data of a volume, as a fault."""
+        path = self._volume(uid)
+        for each in list(path.iterdir()) if path.is_dir() else ():
+            shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+
+    def forget(self, pod_uid: str) -> None:
+        """Take away the network of a pod whose containers have ended: its address answers no more."""
+        with suppress(AgentError):
+            self.agent.ask("end_pod", pod=pod_uid)
+        shutil.rmtree(self._containers(pod_uid), ignore_errors=True)
+
+    def gateway(self, cluster: Cluster, network: Network, play: Play) -> Gateway:
+        """The actor that serves what the pods reach beside each other. Raises AgentError."""
+        self._gateway = Gateway(self.agent, cluster, network, play)
+        return self._gateway
+
+    def close(self) -> None:
+        """Kill all processes; the agent removes what is not kept. Idempotent."""
+        if self._gateway is not None:
+            self._gateway.stop()
+            self._gateway = None
+        self.agent.close()
+
+    def _volume(self, uid: str) -> Path:
+        return self._state / "volumes" / quote(uid, safe="")
+
+    @staticmethod
+    def _hostname(launch: Launch) -> str:
+        return launch.env.get("HOSTNAME", launch.pod)
+
+    def _containers(self, pod_uid: str) -> Path:
+        return self._state / "containers" / quote(pod_uid, safe="")
+
+    def _setup(self, launch: Launch, files: Mapping[str, Path]) -> list[str]:
+        """The command that becomes the container. Raises OSError."""
+        mounts = [path for pair in self._mounts(launch, files) for path in pair]
+        layered = {Path(target).parts[1] for target in mounts[1::2]}
+        of_root = (str(self._state / "root"), f" {' '.join(sorted(layered))} ")
+        return ["/bin/sh", "-c", _SETUP, "setup", *of_root, *mounts, "--", *launch.command]
+
+    def _mounts(self, launch: Launch, files: Mapping[str, Path]) -> Iterable[tuple[str, str]]:
+        """Pairs of a path outside and one in the container, outer directories first. Raises OSError."""
+        yield str(self._directory), str(self._directory)
+        for name, path in self.programs.items():
+            yield str(path), f"/{name}"
+        for mount, disk in sorted(launch.disks.items()):
+            volume = self._volume(disk.uid)
+            volume.mkdir(parents=True, exist_ok=True)
+            yield str(volume), mount.rstrip("/")
+        yield from ((str(file), path) for path, file in files.items())
+
+    def _written(self, launch: Launch) -> dict[str, Path]:
+        """The files outside of the texts that the container mounts, by path in it. Raises OSError."""
+        own = self._containers(launch.pod_uid) / str(self._count)
+        own.mkdir(parents=True)
+        files = {}
+        for number, (path, text) in enumerate({**self._network_files(launch), **launch.files}.items()):
+            files[path] = own / str(number)
+            files[path].write_text(text, encoding="utf-8")
+            files[path].chmod(0o755)
+        return files
+
+    def _network_files(self, launch: Launch) -> dict[str, str]:
+        domain = launch.domain
+        search = f"{launch.namespace}.svc.{domain} svc.{domain} {domain}"
+        return {
+            "/etc/resolv.conf": f"nameserver {GATEWAY}\nsearch {search}\noptions ndots:5\n",
+            "/etc/hosts": f"127.0.0.1\tlocalhost\n{launch.address}\t{self._hostname(launch)}\n",
+            "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+        }
+
+    def _missing_tool(self, launch: Launch) -> str:
+        """A program that the start script calls and that neither the machine nor the directory has."""
+        text = _COMMENT.sub("", script_of(launch) or "")
+        path = f"{os.environ.get('PATH', _PATH)}:{self._directory}"
+        return next((tool for tool in _CALLED.findall(text) if shutil.which(tool, path=path) is None), "")
+
+
+def _ended(how: Exit) -> Program:
+    program = Program(Launch("", "", "", "", ()), None)
+    program.exit = how
+    return program
+
+
+def _programs(directory: Path) -> dict[str, Path]:
+    """The executable files of a directory, or of TiUP's `components` below it, by name: the newest version of each."""
+    if not directory.is_dir():
+        raise Unavailable(f"{directory} is no directory")
+    found = {each.name: each.absolute() for each in sorted(directory.iterdir()) if _is_program(each)}
+    for pattern in ("*/v*/*", "components/*/v*/*", "components/*/v*/*/*"):
+        for each in sorted(directory.glob(pattern), key=_version):
+            if _is_program(each):
+                found[each.name] = each.absolute()
+    return found
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    named = next((part for part in path.parts[::-1] if re.match(r"v\d", part)), "")
+    return tuple(map(int, re.findall(r"\d+", named)))

@@ -1,0 +1,394 @@
+"""Containers as real processes, with programs that can be had: a shell, and etcd in the place of PD."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from kube.errors import NotFound
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS
+from ports.clock import SystemClock
+from ports.randomness import SystemRandomness
+from ports.transport import Request, Response, TransportError
+from rehearsal.world import new_world
+from sandbox.processes.agent_client import Unavailable
+from sandbox.processes.machine import Machine
+from sandbox.timings import Timings
+from sandbox.world import World
+from tests.controlplane.processes import BINARIES, missing_binaries
+from tests.e2e.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+NAMESPACE = "default"
+_TIMINGS = Timings(secret_refresh=0.1)
+_LIVES = "while true; do sleep 1; done"
+
+
+def program(directory: Path, name: str, text: str) -> None:
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+@contextmanager
+def running(binaries: Path, *, as_root: bool) -> Iterator[World]:
+    if as_root and os.geteuid():
+        pytest.skip("needs root; the same runs in a user namespace")
+    try:
+        machine = Machine(binaries, SystemClock(), as_root=as_root)
+    except Unavailable as error:
+        pytest.skip(str(error))
+    world = new_world(SystemClock(), SystemRandomness(), _TIMINGS, machine=machine)
+    world.start()
+    try:
+        yield world
+    finally:
+        world.stop()
+
+
+@pytest.fixture(scope="module")
+def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("binaries")
+    # what a container of these tests runs is its argument
+    program(directory, "tool", 'eval "$1"')
+    return directory
+
+
+@pytest.fixture
+def world(binaries: Path) -> Iterator[World]:
+    with running(binaries, as_root=os.geteuid() == 0) as world:
+        yield world
+
+
+def pod(name: str, script: str, *, container: Json | None = None, **more: object) -> Json:
+    """`container` and `more` are further fields of the container's and the pod's spec."""
+    program: Json = {"name": "tool", "image": "example.org/tool:1", "command": ["/tool", script]}
+    program |= {"ports": [{"containerPort": 8000}], **(container or {})}
+    meta = {"name": name, "namespace": NAMESPACE, "labels": {"app": name}}
+    spec = {"hostname": name, "subdomain": name, "containers": [program], **more}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def run(world: World, tree: Json) -> str:
+    """Create a pod under a headless Service of its name; return its UID."""
+    name = tree["metadata"]["name"]
+    spec: Json = {"clusterIP": "None", "selector": {"app": name}, "publishNotReadyAddresses": True}
+    spec["ports"] = [{"port": 8000}]
+    meta = {"name": name, "namespace": NAMESPACE}
+    world.client().create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}, NAMESPACE)
+    made = world.client().create(PODS, tree, NAMESPACE).decode()
+    uid: str = made["metadata"]["uid"]
+    return uid
+
+
+def read(world: World, name: str) -> Json:
+    found: Json = world.client().get(PODS, name, NAMESPACE).decode()
+    return found
+
+
+def container(world: World, name: str) -> Json:
+    found: Json = read(world, name).get("status", {}).get("containerStatuses", [{}])[0]
+    return found
+
+
+def output(world: World, uid: str, *, previous: bool = False) -> str:
+    found = world.kubelet.output(uid, "tool", previous)
+    return "\n".join(line.text for line in found.after(0)) if found else ""
+
+
+def said(world: World, uid: str, text: str) -> str:
+    """The output of a container once it contains a text."""
+
+    def printed() -> str:
+        return found if text in (found := output(world, uid)) else ""
+
+    return eventually(printed, told=lambda: output(world, uid))
+
+
+def answered(world: World, url: str) -> Response:
+    def asked() -> Response | None:
+        try:
+            return world.data_plane_transport().request(Request("GET", url, {"Host": "it.example"}, timeout=3.0))
+        except TransportError:
+            return None
+
+    found = eventually(asked)
+    assert found is not None
+    return found
+
+
+def holds(condition: Callable[[], bool], what: Callable[[], object]) -> None:
+    eventually(condition, told=what)
+
+
+# a virtual environment may be in /tmp, which containers do not see
+_PYTHON = Path(sys.executable).resolve()
+SERVES = f"exec {_PYTHON} -m http.server 8000"
+
+
+@pytest.mark.parametrize("as_root", [True, False], ids=["root", "user-namespace"])
+def test_a_pod_has_files_names_and_an_address_of_its_own_as_root_and_without(binaries: Path, as_root: bool) -> None:
+    with running(binaries, as_root=as_root) as world:
+        world.client().create(
+            CONFIG_MAPS,
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "text"}, "data": {"greeting": "hello"}},
+            NAMESPACE,
+        )
+        sees = "cat /etc/told/greeting; echo; echo $MINE; hostname; cat /etc/info/name; echo; getent hosts a.a"
+        volumes: list[Json] = [
+            {"name": "told", "configMap": {"name": "text"}},
+            {"name": "info", "downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+            {"name": "data", "emptyDir": {}},
+        ]
+        mounts = [{"name": "told", "mountPath": "/etc/told"}, {"name": "info", "mountPath": "/etc/info"}]
+        mounts += [{"name": "data", "mountPath": "/data"}]
+        probe = {"httpGet": {"port": 8000, "path": "/page"}}
+        more = {"env": [{"name": "MINE", "value": "yes"}], "volumeMounts": mounts, "readinessProbe": probe}
+        uid = run(world, pod("a", f"cd /data; {sees}; echo it is I >page; {SERVES}", container=more, volumes=volumes))
+        holds(lambda: bool(container(world, "a").get("ready")), lambda: output(world, uid))
+        address = read(world, "a")["status"]["podIP"]
+        text = said(world, uid, address)
+        assert ["hello", "yes", "a", "a"] == text.splitlines()[:4]
+        assert text.splitlines()[4].split()[0] == address
+        assert answered(world, "http://a.a.default:8000/page").body == b"it is I\n"
+        assert not Path("/etc/told").exists()
+
+
+def test_two_sandboxes_use_the_same_addresses_at_once(world: World, binaries: Path) -> None:
+    with running(binaries, as_root=False) as other:
+        for each, text in ((world, "one"), (other, "two")):
+            run(each, pod("both", f"cd /tmp; echo {text} >page; {SERVES}"))
+        assert answered(world, "http://both.both.default:8000/page").body == b"one\n"
+        assert answered(other, "http://both.both.default:8000/page").body == b"two\n"
+
+
+def test_a_real_pod_reaches_services_and_simulated_pods_by_name(world: World) -> None:
+    run(world, pod("web", f"cd /tmp; echo served >page; {SERVES}"))
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8000}]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "front"}, "spec": spec}
+    world.client().create(SERVICES, service, NAMESPACE)
+    simulated = pod("simulated", "", container={"image": "grafana", "command": ["grafana"]})
+    run(world, simulated)
+    answered(world, "http://web.web.default:8000/page")
+    fetch = f"{_PYTHON} -c 'import urllib.request as r; print(r.urlopen(\"'$url'\").read())'"
+    asks = "; ".join(f"url={url}; {fetch}" for url in ("http://front/page", "http://simulated.simulated:8000/-/ready"))
+    uid = run(world, pod("asks", f"sleep 0.5; {asks}; {_LIVES}"))
+    assert ["b'served\\n'", "b'Ready.\\n'"] == said(world, uid, "Ready").splitlines()[-2:]
+
+
+def test_an_end_shows_its_code_and_last_lines_and_the_container_restarts(world: World) -> None:
+    uid = run(world, pod("ends", "echo first; echo no such region >&2; exit 3"))
+    holds(lambda: container(world, "ends").get("restartCount", 0) >= 2, lambda: container(world, "ends"))
+    end = container(world, "ends")["lastState"]["terminated"]
+    assert (3, "Error", "first\nno such region") == (end["exitCode"], end["reason"], end["message"])
+    assert "no such region" in output(world, uid, previous=True)
+
+
+def test_a_deleted_pod_gets_sigterm_and_time_to_end(world: World) -> None:
+    text = (
+        "trap 'echo parting; sleep 0.3; echo gone >/data/end; exit 0' TERM; echo begun; while true; do sleep 0.1; done"
+    )
+    claim = {"name": "data", "emptyDir": {}}
+    more = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    uid = run(world, pod("leaves", text, container=more, volumes=[claim]))
+    said(world, uid, "begun")
+    printed = world.kubelet.output(uid, "tool", False)
+    world.client().delete(PODS, "leaves", NAMESPACE)
+    with suppress(NotFound):
+        holds(lambda: not read(world, "leaves"), lambda: "still there")
+    assert printed is not None
+    assert "parting" in [line.text for line in printed.after(0)]
+
+
+def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(world: World) -> None:
+    uid = run(
+        world, pod("stays", f"trap '' TERM; echo begun; {_LIVES} # unforgettable", terminationGracePeriodSeconds=5)
+    )
+    said(world, uid, "begun")
+    assert _processes("unforgettable")
+    world.client().delete(PODS, "stays", NAMESPACE)
+    holds(lambda: not _processes("unforgettable"), lambda: "it still runs")
+
+
+def test_a_lost_node_ends_its_processes_and_silences_their_addresses(world: World) -> None:
+    uid = run(world, pod("lost", f"echo here; cd /tmp; echo x >page; {SERVES} # on-lost-node"))
+    said(world, uid, "here")
+    answered(world, "http://lost.lost.default:8000/page")
+    address, node = (read(world, "lost")[part][name] for part, name in (("status", "podIP"), ("spec", "nodeName")))
+    elsewhere = next(each for each in ("node-1", "node-2", "node-3") if each != node)
+    heal = world.faults.node_gone(node)
+    holds(lambda: not _processes("on-lost-node"), lambda: "it still runs")
+    connect = f'import socket; socket.create_connection(("{address}", 8000), 1)'
+    asker = run(world, pod("asker", f"{_PYTHON} -c '{connect}'; {_LIVES}", nodeName=elsewhere))
+    text = said(world, asker, "Error")
+    assert "refused" not in text
+    assert "timed out" in text or "No route to host" in text
+    heal()
+
+
+def test_a_changed_secret_shows_in_the_file(world: World) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "word"}, "stringData": {"word": "old"}}
+    world.client().create(SECRETS, secret, NAMESPACE)
+    volume = {"name": "word", "secret": {"secretName": "word"}}
+    more = {"volumeMounts": [{"name": "word", "mountPath": "/etc/word"}]}
+    script = "while true; do cat /etc/word/word; echo; sleep 0.2; done"
+    uid = run(world, pod("renews", script, container=more, volumes=[volume]))
+    said(world, uid, "old")
+    world.client().patch(SECRETS, "word", NAMESPACE, {"stringData": {"word": "new"}})
+    said(world, uid, "new")
+
+
+def test_a_start_script_without_its_tool_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "pd-server", _LIVES)
+    with running(tmp_path, as_root=False) as world:
+        monkeypatch.setenv("PATH", "/nowhere")
+        more = {"image": "pingcap/pd:v8.5.0", "command": ["/bin/sh", "-c", "if nslookup a; then exec /pd-server; fi\n"]}
+        run(world, pod("toolless", "", container=more))
+        holds(lambda: bool(container(world, "toolless").get("lastState")), lambda: container(world, "toolless"))
+        message = container(world, "toolless")["lastState"]["terminated"]["message"]
+    assert "the start script calls nslookup, which this machine lacks; install bind9-dnsutils" in message
+
+
+def test_a_machine_without_the_tools_is_refused_with_their_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, "tool", _LIVES)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "ip" else f"/bin/{name}")
+    with pytest.raises(Unavailable, match=r"^ip not found; install iproute2"):
+        Machine(tmp_path, SystemClock())
+
+
+def test_a_directory_without_programs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"contains no program, e.g. pd-server"):
+        Machine(tmp_path, SystemClock())
+
+
+def test_nothing_is_left_after_kill_9_of_the_sandbox(binaries: Path, tmp_path: Path) -> None:
+    script = (
+        "from pathlib import Path\n"
+        "import sys\n"
+        "from tests.sandbox.test_real_processes import pod, run, running\n"
+        "with running(Path(sys.argv[1]), as_root=False) as world:\n"
+        "    run(world, pod('left', 'echo; while true; do sleep 1; done # left-' + 'behind'))\n"
+        "    sys.stdin.read()\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", script, str(binaries)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as sandbox:
+        try:
+            holds(lambda: bool(_processes("left-behind")), lambda: "it has not started")
+            assert list(tmp_path.iterdir())
+        finally:
+            sandbox.send_signal(signal.SIGKILL)
+            sandbox.wait()
+    holds(lambda: not _processes("left-behind"), lambda: _processes("left-behind"))
+    holds(lambda: not list(tmp_path.iterdir()), lambda: list(tmp_path.iterdir()))
+
+
+def test_three_etcd_members_find_each_other_and_keep_their_data(tmp_path: Path) -> None:
+    if "etcd" in missing_binaries():
+        pytest.skip("needs etcd; run `make controlplane`")
+    (tmp_path / "pd-server").symlink_to((BINARIES / "etcd").resolve())
+    start = """
+peers() { for each in 0 1 2; do printf '%s' "pd-$each=http://pd-$each.peer:2380,"; done; }
+until getent hosts "$HOSTNAME.peer" >/dev/null; do sleep 0.1; done
+initial=$(peers)
+exec /pd-server --name "$HOSTNAME" --data-dir /var/lib/pd --log-level error \
+    --listen-peer-urls http://0.0.0.0:2380 --initial-advertise-peer-urls "http://$HOSTNAME.peer:2380" \
+    --listen-client-urls http://0.0.0.0:2379 --advertise-client-urls "http://$HOSTNAME.peer:2379" \
+    --initial-cluster "${initial%,}"
+"""
+    with running(tmp_path, as_root=os.geteuid() == 0) as world:
+        _create_etcd(world, start)
+        holds(lambda: _ready(world) == 3, lambda: _ready(world))
+        _etcd(world, "put", {"key": "aw==", "value": "dg=="})
+        before = container(world, "pd-1").get("restartCount", 0)
+        world.data_plane.crash(NAMESPACE, "pd-1")
+        holds(lambda: container(world, "pd-1")["restartCount"] == before + 1, lambda: container(world, "pd-1"))
+        holds(lambda: _ready(world) == 3, lambda: _ready(world))
+        # a deleted pod gets another address, which the others find by its name
+        world.client().delete(PODS, "pd-2", NAMESPACE)
+        holds(lambda: _ready(world) < 3, lambda: _ready(world))
+        holds(lambda: _ready(world) == 3, lambda: _ready(world))
+        assert _etcd(world, "range", {"key": "aw=="}, "pd-2")["kvs"][0]["value"] == "dg=="
+
+
+def _create_etcd(world: World, start: str) -> None:
+    client = world.client()
+    text = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "pd"}, "data": {"start": start}}
+    client.create(CONFIG_MAPS, text, NAMESPACE)
+    labels = {"app": "pd"}
+    spec: Json = {"clusterIP": "None", "selector": labels, "publishNotReadyAddresses": True}
+    spec["ports"] = [{"name": "client", "port": 2379}, {"name": "peer", "port": 2380}]
+    client.create(
+        SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "peer"}, "spec": spec}, NAMESPACE
+    )
+    mounts = [{"name": "pd", "mountPath": "/var/lib/pd"}]
+    mounts += [{"name": "text", "mountPath": "/usr/local/bin/start.sh", "subPath": "start"}]
+    member = {
+        "name": "pd",
+        "image": "pingcap/pd:v8.5.0",
+        "command": ["/bin/sh", "/usr/local/bin/start.sh"],
+        "ports": [{"containerPort": 2379}, {"containerPort": 2380}],
+        "volumeMounts": mounts,
+        "readinessProbe": {"httpGet": {"port": 2379, "path": "/health"}},
+    }
+    pods = {"containers": [member], "volumes": [{"name": "text", "configMap": {"name": "pd"}}]}
+    claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": "pd"}, "spec": {**claim_spec, "storageClassName": "standard"}}
+    all_of_it: Json = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "pd"},
+        "spec": {
+            "replicas": 3,
+            "serviceName": "peer",
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pods},
+            "volumeClaimTemplates": [claim],
+        },
+    }
+    client.create(STATEFUL_SETS, all_of_it, NAMESPACE)
+
+
+def _ready(world: World) -> int:
+    found = world.client().get(STATEFUL_SETS, "pd", NAMESPACE).decode()
+    count: int = found.get("status", {}).get("readyReplicas", 0)
+    return count
+
+
+def _etcd(world: World, what: str, body: Json, member: str = "pd-0") -> Json:
+    def asked() -> Json | None:
+        url = f"http://{member}.peer.{NAMESPACE}:2379/v3/kv/{what}"
+        request = Request("POST", url, body=json.dumps(body).encode(), timeout=5.0)
+        try:
+            response = world.data_plane_transport().request(request)
+        except TransportError:
+            return None
+        found: Json = json.loads(response.body)
+        return found if response.status == 200 else None
+
+    found = eventually(asked)
+    assert found is not None
+    return found
+
+
+def _processes(marker: str) -> list[str]:
+    """The command lines of this machine's processes that contain a text."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            line = each.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            if marker in line:
+                found.append(line)
+    return found
