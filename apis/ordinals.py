@@ -14,7 +14,7 @@ from msgspec import structs
 
 from apis.accessor import find
 from apis.cluster import Cluster
-from apis.components import component_type
+from apis.components import component_names, component_type
 from apis.shared import WorkloadSpec
 
 C = TypeVar("C", bound=Cluster)
@@ -56,6 +56,15 @@ def delete_slots(tc: Cluster, component: str) -> frozenset[int]:
         return parse_slots(text)
     except ValueError:
         return frozenset()
+
+
+def ignored_slots(tc: Cluster) -> Iterator[str]:
+    """The annotations with delete slots that have no effect, because the cluster's StatefulSets are native."""
+    if not tc.metadata.counts_slots:
+        known = (
+            slots_annotation(each) for each in component_names(of=tc.kind) if component_type(each).has_delete_slots
+        )
+        yield from (each for each in known if tc.metadata.annotations.get(each, "[]") not in ("[]", "null"))
 
 
 @dataclass(frozen=True, slots=True)

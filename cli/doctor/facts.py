@@ -14,7 +14,15 @@ from apis.times import parse_time
 from apis.validation import validate
 from cli.tidb.ages import length
 from kube.objects import Json, condition_of
-from kube.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
+from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
+    EVENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    STATEFUL_SETS,
+    Resource,
+)
 from member import labels
 from member.memory import Finding as CertificateFinding
 from member.observed.pod import Pod
@@ -105,8 +113,8 @@ class Facts:
 
     @cached_property
     def stateful_sets(self) -> Sequence[Json]:
-        """The StatefulSets of the cluster."""
-        return self._own(STATEFUL_SETS)
+        """The StatefulSets of the cluster, of both kinds."""
+        return [*self._own(STATEFUL_SETS), *self._own(ADVANCED_STATEFUL_SETS)]
 
     @cached_property
     def claims(self) -> Sequence[Json]:

@@ -12,6 +12,7 @@ from kube.client import Client
 from kube.errors import ApiError, NotFound
 from kube.objects import Json, secret_data
 from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
     BACKUP_SCHEDULES,
     BACKUPS,
     COMPACT_BACKUPS,
@@ -42,6 +43,7 @@ NOT_FOUND_OUT = 2
 _OF_NAMESPACE = (
     PODS,
     STATEFUL_SETS,
+    ADVANCED_STATEFUL_SETS,
     PERSISTENT_VOLUME_CLAIMS,
     EVENTS,
     SECRETS,
@@ -93,7 +95,8 @@ class _Reader:
         except (ApiError, TransportError) as error:
             self.unread[resource] = error.message if isinstance(error, ApiError) else str(error)
             return
-        self.listed[resource] = [item.decode() for item in page.items]
+        # items of a list need not have an apiVersion
+        self.listed[resource] = [{"apiVersion": resource.api_version} | item.decode() for item in page.items]
 
     def operators(self) -> Sequence[Json]:
         try:

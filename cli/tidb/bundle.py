@@ -41,7 +41,8 @@ from ports.foreign_text import printable
 from ports.transport import TransportError
 
 _LABELLED = (
-    *(resources.STATEFUL_SETS, resources.DEPLOYMENTS, resources.PODS, resources.PERSISTENT_VOLUME_CLAIMS),
+    *(resources.STATEFUL_SETS, resources.ADVANCED_STATEFUL_SETS, resources.DEPLOYMENTS),
+    *(resources.PODS, resources.PERSISTENT_VOLUME_CLAIMS),
     *(resources.SERVICES, resources.CONFIG_MAPS, resources.JOBS, resources.INGRESSES),
 )
 """The kinds whose objects carry the cluster's name in a label."""

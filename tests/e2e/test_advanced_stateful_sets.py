@@ -131,7 +131,7 @@ def test_clusters_move_to_the_other_kind_and_back_and_no_container_restarts(plac
     before, revisions = cluster.pods(), cluster.revisions()
     for flags, kind in (((ON,), ADVANCED_STATEFUL_SETS), ((), STATEFUL_SETS), ((ON,), ADVANCED_STATEFUL_SETS)):
         with operators.running(place.new_log(), place.environment(), *flags) as operator:
-            eventually(partial(cluster.is_settled, kind), 60.0, cluster.told)
+            eventually(partial(cluster.is_settled, kind), 120.0, cluster.told)
             await_ready(place, operator, NAME, namespace)
             pause(3.0)
             assert cluster.is_settled(kind)
@@ -150,7 +150,8 @@ def test_the_sandbox_has_the_same_pods_after_each_of_fifty_changes(place: Place,
             wanted = OrdinalSet(replicas, frozenset(slots))
             for side in sides:
                 side.want(replicas, slots)
-            eventually(lambda: sides[0].is_settled(wanted.ordinals), told=sides[0].pods)  # noqa: B023
+            # the first sync fails until the API server's admission knows the definition, and is then put off
+            eventually(lambda: sides[0].is_settled(wanted.ordinals), 120.0, sides[0].pods)  # noqa: B023
             ours.run_until_settled()
             kept = [side.kept() for side in sides]
             assert kept[0] == kept[1], f"after change {number} to {replicas} replicas without {slots}"

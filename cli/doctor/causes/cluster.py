@@ -7,6 +7,7 @@ from apis.cluster_kinds import CLUSTER_MODELS
 from apis.components import component_names
 from apis.decoding import InvalidField
 from apis.defaulting import with_defaults
+from apis.ordinals import gated, ignored_slots
 from apis.problem import Problem, shown
 from apis.unknown_fields import unknown_fields
 from apis.validation import validate
@@ -19,6 +20,7 @@ from kube.objects import condition_of
 from member.fields.ignored import ignored
 from member.fields.settings import overridden
 from member.lifecycle.rolling import STANDS_STILL
+from member.objects.stateful_set import is_advanced
 from member.outcome import DONE
 
 _LONG = timedelta(minutes=30)
@@ -112,6 +114,15 @@ def _ignored(facts: Facts) -> Iterator[Sign]:
             yield Sign(facts.title, each.message, each.field, shown(each.value))
 
 
+def _slots(facts: Facts) -> Iterator[Sign]:
+    advanced = any(is_advanced(each) for each in facts.stateful_sets)
+    if facts.valid is None or not facts.stateful_sets:
+        return
+    for each in ignored_slots(gated(facts.valid, advanced)):
+        message = "its delete slots have no effect: its StatefulSets are native ones, which remove their highest pods"
+        yield Sign(facts.title, message, f"metadata.annotations[{each}]", facts.valid.metadata.annotations[each])
+
+
 CAUSES = (
     Cause(
         "InvalidSpec",
@@ -155,6 +166,12 @@ CAUSES = (
         "SettingsOverridden",
         "Remove the setting, or write what the message says instead.",
         _overridden,
+        Severity.WARNING,
+    ),
+    Cause(
+        "DeleteSlotsIgnored",
+        "Remove the annotation, or switch the feature on ([A pod in the middle](operations.md#a-pod-in-the-middle)).",
+        _slots,
         Severity.WARNING,
     ),
     Cause(

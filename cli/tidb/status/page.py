@@ -94,6 +94,8 @@ def _components(components: Iterable[Component], now: datetime) -> Page:
     for each in components:
         pods = Text(f"{each.ready}/{each.desired}", GOOD if each.ready == each.desired else UNDER_WAY)
         members = _members(each, now)
+        if each.slots:
+            pods.append(f" without {', '.join(map(str, each.slots))}")
         updated = Text(f"{each.updated}/{each.desired}", GOOD if each.updated == each.desired else UNDER_WAY)
         table.add(each.name, pods, updated, members, each.phase, each.image)
     return [table] if table else []

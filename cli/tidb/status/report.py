@@ -35,6 +35,8 @@ class Component(Part):
     version: str
     image: str
     last_seen: LastSeen | None = None
+    slots: list[int] = []
+    """The ordinals that it leaves out."""
 
 
 class Wait(Part):

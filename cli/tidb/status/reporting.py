@@ -6,7 +6,7 @@ from msgspec import structs
 
 from apis.accessor import Component, workloads
 from apis.cluster import OBSERVED, WITHOUT_EFFECT, Cluster, ClusterCondition
-from apis.ordinals import desired_ordinals, desired_replicas, gated
+from apis.ordinals import desired_ordinals, desired_replicas, gated, ignored_slots
 from apis.predicates import status_of
 from apis.shared import ComponentStatus
 from cli.tidb.clusters import Found
@@ -58,12 +58,13 @@ def report_of(facts: Facts) -> Report:
     meta = found.object.metadata
     statuses = _statuses(cluster)
     return Report(
-        **structs.asdict(summary(found)),
+        **structs.asdict(summary(found)) | {"components": list(_components(cluster))},
         pods=list(_pods(cluster, facts.pods, statuses)),
         failures=[each for name, status in statuses.items() for each in failures(status, name)],
         volumes=[each for name, status in statuses.items() for each in _volumes(name, status)],
         without_effect=[
             *(each.message for each in cluster.status.conditions if _is_unheeded(each)),
+            *(f"{each}: the cluster's StatefulSets are native" for each in ignored_slots(cluster) if facts.pods),
             *without_effect(meta.namespace, meta.name, facts.backups, facts.schedules),
         ],
         certificates=_certificates(cluster),
@@ -92,7 +93,7 @@ def _components(cluster: Cluster) -> Iterator[report.Component]:
     for each in workloads(cluster):
         status = statuses.get(each.name)
         health = status.health if status else []
-        last_seen = _last_seen(status) if status else None
+        last_seen, pods = _last_seen(status) if status else None, desired_ordinals(cluster, each.name)
         yield report.Component(
             name=each.name,
             ready=status.ready_replicas if status else 0,
@@ -104,6 +105,7 @@ def _components(cluster: Cluster) -> Iterator[report.Component]:
             version=each.version,
             image=each.image,
             last_seen=last_seen,
+            slots=sorted(slot for slot in pods.slots if slot < pods.bound),
         )
 
 

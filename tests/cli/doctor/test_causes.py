@@ -2,6 +2,7 @@
 13.2)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -809,3 +810,21 @@ def test_the_same_cause_on_many_objects_is_one_finding() -> None:
         each["status"]["qosClass"] = "BestEffort"
     (finding,) = diagnose(facts(pods=many), OF_CLUSTER)
     assert ("Pod basic-tikv-0", "Pod basic-tikv-1", "Pod basic-tikv-2") == finding.objects
+
+
+@pytest.mark.rule("4.4")
+@pytest.mark.parametrize(
+    ("group", "slots", "reported"),
+    [("apps/v1", "[1]", True), ("apps/v1", "[]", False), ("apps.pingcap.com/v1", "[1]", False)],
+)
+def test_delete_slots_of_native_stateful_sets_have_no_effect(group: str, slots: str, reported: bool) -> None:
+    key = "tikv.tidb.pingcap.com/delete-slots"
+    known = facts(statefulsets=[of("basic-tikv", apiVersion=group, spec={"replicas": 3}, status={"replicas": 3})])
+    annotated = known.cluster["metadata"] | {"annotations": {key: slots}}
+    told = found(replace(known, cluster=known.cluster | {"metadata": annotated}))
+    assert reported == ("DeleteSlotsIgnored" in told)
+    if reported:
+        assert (f"metadata.annotations[{key}]", "[1]") == (
+            told["DeleteSlotsIgnored"].field,
+            told["DeleteSlotsIgnored"].value,
+        )

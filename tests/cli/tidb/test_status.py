@@ -1,9 +1,11 @@
 """`status`: a user's view of a cluster, from the objects read."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from apis.cluster import ClusterCondition
 from apis.times import parse_time
@@ -305,6 +307,22 @@ def test_lists_settings_without_effect_until_they_are_corrected() -> None:
     corrected = told | {"status": "False"}
     assert f"Without effect\n  {message}" in page(facts(cluster(status={"conditions": [told]})))
     assert [] == report_of(facts(cluster(status={"conditions": [corrected]}))).without_effect
+
+
+@pytest.mark.rule("4.4")
+@pytest.mark.parametrize(
+    ("group", "shown"),
+    [
+        ("apps.pingcap.com/v1", "0/3 without 1"),
+        ("apps/v1", "tikv.tidb.pingcap.com/delete-slots: the cluster's Stateful"),
+    ],
+)
+def test_shows_delete_slots_or_that_they_have_no_effect(group: str, shown: str) -> None:
+    found = cluster()
+    metadata = structs.replace(found.cluster.metadata, annotations={"tikv.tidb.pingcap.com/delete-slots": "[1,7]"})
+    owner = {"apiVersion": group, "kind": "StatefulSet", "name": "shop-tikv", "uid": "3", "controller": True}
+    slotted = replace(found, cluster=structs.replace(found.cluster, metadata=metadata))
+    assert shown in page(facts(slotted, [pod("tikv", "shop-tikv-0", ownerReferences=[owner])]))
 
 
 def test_lists_settings_without_effect_of_backups_and_schedules() -> None:
