@@ -14,7 +14,7 @@ from cli.failures import Failure
 from cli.reasons.registry import REASONS, TOPICS
 from cli.tidb.ages import ago
 from cli.tidb.session import Session
-from cli.tidb.ui.cluster import read_cluster_view, read_doctor_view
+from cli.tidb.ui.cluster import calendar_of, read_cluster_view, read_doctor_view
 from cli.tidb.ui.overview import read_overview
 from cli.tidb.ui.playground import FAULTS, play, read_playground
 from cli.tidb.ui.rehearsals import Rehearse
@@ -71,7 +71,8 @@ class Pages:
 
     def cluster(self, request: Request) -> Response:
         """One cluster."""
-        return self._page("cluster", view=read_cluster_view(self._session.client, *_place(request)))
+        view = read_cluster_view(self._session.client, *_place(request))
+        return self._page("cluster", view=view, calendar=calendar_of(view, self._session.clock.wall().date()))
 
     def doctor(self, request: Request) -> Response:
         """What is wrong with a cluster, and the ways out."""

@@ -1,11 +1,13 @@
 """One cluster: its report, its pods by zone and node, and the times to which it can be restored."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 
 from apis import tso
+from apis.times import parse_time
 from cli.doctor.diagnosis import diagnose
 from cli.doctor.reading import read
 from cli.doctor.rendering import Diagnosis
@@ -14,9 +16,13 @@ from cli.tidb.clusters import find_cluster
 from cli.tidb.status.facts import Facts, attempt, read_facts
 from cli.tidb.status.report import Pod, Report, Summary
 from cli.tidb.status.reporting import report_of, summary
+from controllers.job_owners import status
 from kube.client import Client
 from kube.resources import NODES
 from meta.locations import ZONE, location
+
+_WEEKS = 5
+"""The weeks in the calendar of backups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +51,23 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
+class Day:
+    """A day in UTC: the snapshots and exports that ended on it. `restorable`: a log reaches a time of it."""
+
+    date: date
+    complete: int
+    failed: int
+    restorable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster."""
+    """A cluster. `ended` has the phases of the snapshots and exports that ended on a day."""
 
     report: Report
     zones: Sequence[Zone]
     ranges: Sequence[Range]
+    ended: Mapping[date, Sequence[str]]
 
 
 def read_cluster_view(client: Client, namespace: str, name: str) -> ClusterView:
@@ -60,9 +77,13 @@ def read_cluster_view(client: Client, namespace: str, name: str) -> ClusterView:
     """
     facts = read_facts(client, find_cluster(client, namespace, name))
     nodes = attempt(facts.unread, "nodes", lambda: client.list_page(NODES, metadata_only=True).items) or []
-    zones = {each.metadata.name: location(each.metadata.labels, [ZONE]).get(ZONE, "") for each in nodes}
+    return view_of(facts, {node.metadata.name: location(node.metadata.labels, [ZONE]).get(ZONE, "") for node in nodes})
+
+
+def view_of(facts: Facts, zones: Mapping[str, str]) -> ClusterView:
+    """The view of a cluster that has been read; `zones` are the zones of nodes by name."""
     report = report_of(facts)
-    return ClusterView(report, list(_by_zone(report.pods, zones)), list(ranges_of(facts)))
+    return ClusterView(report, list(_by_zone(report.pods, zones)), list(ranges_of(facts)), _ended(facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +118,28 @@ def ranges_of(facts: Facts) -> Iterator[Range]:
     for log in archives.logs():
         if is_of(log, meta.namespace, meta.name) and (found := span(archives, log)):
             yield Range(log.metadata.name, *map(tso.time_of, found))
+
+
+def _ended(facts: Facts) -> Mapping[date, Sequence[str]]:
+    meta = facts.found.object.metadata
+    ended: dict[date, list[str]] = defaultdict(list)
+    for backup in archives_of(facts.backups).backups.values():
+        time = parse_time(backup.status.time_completed or backup.status.time_started or "")
+        if time and backup.spec.backup_mode != "log" and is_of(backup, meta.namespace, meta.name):
+            ended[time.astimezone(UTC).date()].append(backup.status.phase)
+    return ended
+
+
+def calendar_of(view: ClusterView, today: date) -> Sequence[Sequence[Day]]:
+    """The last weeks from Monday to Sunday, the current one last; empty if no backup concerns them."""
+    monday = today - timedelta(days=today.weekday() + 7 * (_WEEKS - 1))
+    days = [_day(view, monday + timedelta(days=number)) for number in range(7 * _WEEKS)]
+    if not any(day.complete or day.failed or day.restorable for day in days):
+        return []
+    return [days[start : start + 7] for start in range(0, len(days), 7)]
+
+
+def _day(view: ClusterView, day: date) -> Day:
+    phases = view.ended.get(day, ())
+    restorable = any(each.first.date() <= day <= each.last.date() for each in view.ranges)
+    return Day(day, phases.count(status.COMPLETE), phases.count(status.FAILED), restorable)

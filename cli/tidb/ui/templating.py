@@ -79,6 +79,9 @@ def _marked(text: str, own: str) -> Markup:
     return Markup("").join([*pieces, escape(text[at:])])
 
 
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+"""`date.strftime` would name them in the user's language, in which the page is not."""
+
 _FILTERS: Mapping[str, Callable[..., object]] = {
     "count": _count,
     "marked": _marked,
@@ -88,4 +91,5 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "path": _path,
     "query": _query,
     "shown_backups": shown_backups,
+    "weekday": lambda day: WEEKDAYS[day.weekday()],
 }

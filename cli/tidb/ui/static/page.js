@@ -1,4 +1,5 @@
-// Refresh the content of a page whose <main> has data-every (seconds), until the user pauses it.
+// Refresh the content of a page whose <main> has data-every (seconds), until the user pauses it. Answer a form with
+// data-live, the id of the element for its answer, whenever the user changes it.
 "use strict";
 
 const main = document.getElementById("main");
@@ -49,4 +50,38 @@ if (seconds) {
     setTimeout(refresh, seconds * 1000);
   };
   setTimeout(refresh, seconds * 1000);
+}
+
+const form = document.querySelector("form[data-live]");
+
+if (form) {
+  const settled = 400; // milliseconds without a change before the form is sent
+  const answer = document.getElementById(form.dataset.live);
+  const sliders = [...form.querySelectorAll("input[type=range]")];
+  let newest = 0;
+  sliders.forEach((slider) => { slider.hidden = false; });
+
+  const send = async (mine) => {
+    const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
+    let content = [];
+    answer.setAttribute("aria-busy", "true");
+    try {
+      const page = new DOMParser().parseFromString(await (await fetch(address, { cache: "no-store" })).text(), "text/html");
+      content = (page.getElementById(answer.id) ?? page.getElementById("main")).childNodes;
+    } catch {
+      content = ["The command that serves this page has ended."];
+    }
+    if (mine !== newest) return;
+    history.replaceState(null, "", address);
+    answer.replaceChildren(...content);
+    answer.removeAttribute("aria-busy");
+  };
+
+  form.addEventListener("input", ({ target }) => {
+    const slider = sliders.find((one) => one === target || one.dataset.of === target.name);
+    if (slider === target) form.elements[slider.dataset.of].value = slider.value;
+    else if (slider) slider.value = target.value;
+    const mine = ++newest;
+    setTimeout(() => { if (mine === newest && form.checkValidity()) send(mine); }, settled);
+  });
 }

@@ -212,8 +212,8 @@ def test_a_plan_follows_from_a_form_and_a_drill_from_a_click(
         tab.goto(f"{page.origin}/clusters/tc/default/basic")
         tab.get_by_role("link", name="Plan", exact=True).click()
         assert [] == _violations(tab, axe)
-        tab.get_by_label("tikv").fill("2")
-        tab.get_by_label("tikv").press("Enter")
+        tab.get_by_label("tikv", exact=True).fill("2")
+        tab.get_by_label("tikv", exact=True).press("Enter")
         tab.get_by_text("Gets stuck after 60s").wait_for()
         assert [] == _violations(tab, axe)
         assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")
@@ -223,6 +223,24 @@ def test_a_plan_follows_from_a_form_and_a_drill_from_a_click(
         assert [] == _violations(tab, axe)
         assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")
     assert ["--set=spec.tikv.replicas=2", "--fail=node/node-0"] == [each[-1] for each in recorded.commands]
+
+
+def test_a_slider_shows_its_plan_without_a_click(running: OperatorWorld, chromium: Chromium, axe: str) -> None:
+    recorded = Recorded()
+    with open_page(running.admin, rehearsals=recorded) as page, _tab(chromium, page, _PHONE) as tab:
+        tab.goto(f"{page.origin}/clusters/tc/default/basic/plan")
+        slider = tab.get_by_label("tikv, by a slider")
+        slider.press("ArrowRight")
+        slider.press("ArrowRight")
+        assert "3" == tab.get_by_label("tikv", exact=True).input_value()
+        tab.get_by_text("Gets stuck after 60s").wait_for()
+        assert tab.url.endswith("tikv=3&tidb=1&version=v8.5.2&fields=")
+        assert [] == _violations(tab, axe)
+        assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")
+        tab.get_by_label("tikv", exact=True).fill("1")
+        tab.get_by_text("Nothing would change.").wait_for()
+        assert "1" == slider.input_value()
+    assert ["--set=spec.tikv.replicas=3"] == [each[-1] for each in recorded.commands]
 
 
 def test_a_node_is_lost_and_healed_in_the_playground(chromium: Chromium, axe: str, kubeconfig: Path) -> None:

@@ -1,13 +1,13 @@
 """The pages about one cluster, and about reasons."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
 from apis import tso
 from cli.doctor.diagnosis import CAUSES
 from cli.reasons.registry import REASONS
-from cli.tidb.ui.cluster import Range, ranges_of
+from cli.tidb.ui.cluster import Day, Range, calendar_of, ranges_of, view_of
 from cli.tidb.ui.templating import templates
 from kube.client import Client
 from kube.objects import Json
@@ -142,6 +142,28 @@ def _at(hour: int) -> datetime:
 def test_a_log_restores_from_its_first_snapshot_on(snapshots: list[Json], expected: list[Range]) -> None:
     log = _backup("log", "log", commitTs=_ts(0), logCheckpointTs=_ts(9), logSuccessTruncateUntil=_ts(2))
     assert expected == list(ranges_of(facts(cluster(), backups=[log, *snapshots])))
+
+
+def test_a_calendar_shows_what_ended_on_each_day_and_which_days_a_log_reaches() -> None:
+    log = _backup("log", "log", commitTs=_ts(0), logCheckpointTs=_ts(9))
+    late = _backup("late", "snapshot", phase="Failed", timeStarted="2025-12-29T23:30:00-01:00")
+    others = _backup("other", "snapshot", phase="Complete", timeCompleted="2026-01-02T00:00:00Z")
+    others["spec"]["br"]["cluster"] = "other"
+    good = [_snapshot(hour) for hour in (1, 2)]
+    for backup in good:
+        backup["status"] |= {"phase": "Complete", "timeCompleted": "2026-01-01T02:10:00Z"}
+    view = view_of(facts(cluster(), backups=[log, late, others, *good]), {})
+    calendar = calendar_of(view, date(2026, 1, 2))
+    days = {day.date: day for week in calendar for day in week}
+    assert (date(2025, 12, 1), date(2026, 1, 4)) == (min(days), max(days))
+    assert [7] * 5 == [len(week) for week in calendar]
+    assert Day(date(2026, 1, 1), 2, 0, restorable=True) == days[date(2026, 1, 1)]
+    assert Day(date(2025, 12, 30), 0, 1, restorable=False) == days[date(2025, 12, 30)]
+    assert Day(date(2026, 1, 2), 0, 0, restorable=False) == days[date(2026, 1, 2)]
+    assert [] == calendar_of(view, date(2026, 3, 2))
+    text = templates().get_template("cluster.html").render(view=view, calendar=calendar, ago=lambda _: "0s")
+    assert "2 complete" in text
+    assert "any time" in text
 
 
 class Everything(Listing):
