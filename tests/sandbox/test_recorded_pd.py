@@ -23,7 +23,7 @@ _TIMEOUT = 5.0
 _OTHERWISE: Mapping[str, tuple[str, ...]] = {
     "v7.5.6": ("no quorum: * /pd/*", "*/ready", "*/ms/members/tso", "evictions: GET *"),
 }
-"""Questions that older versions answer differently or not at all: the sandbox emulates v8.5.2."""
+"""Questions that older versions answer differently or not at all: the sandbox emulates v8.5."""
 
 
 class SandboxPD:

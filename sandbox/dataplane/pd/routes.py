@@ -75,12 +75,20 @@ def _ask(route: "_Route", call: _Call, request: Request) -> Answer:
     cluster, stores = call.cluster, call.cluster.stores
     headers = {name.lower(): value for name, value in request.headers.items()}
     leads = call.process.member is not None and cluster.leader is call.process.member
-    if not route.local and headers.get(_ALLOW_FOLLOWER) != "true" and not leads:
+    local = route.local or (
+        bool(route.local_since) and _numbers(call.process.launch.version) >= _numbers(route.local_since)
+    )
+    if not local and headers.get(_ALLOW_FOLLOWER) != "true" and not leads:
         return _redirect(call.process, cluster.leader, request, headers, call.deps)
     if route.clustered and (not stores.bootstrapped or stores.is_loading(call.now)):
         return Answer(_json(500, NOT_BOOTSTRAPPED))
     given = _carry_out(route, call)
     return given if isinstance(given, Answer) else Answer(given)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """`8.5.5-patch` becomes (8, 5, 5)."""
+    return tuple(map(int, re.findall(r"\d+", version.partition("-")[0])))
 
 
 def _redirect(
@@ -473,21 +481,26 @@ class _Route:
     handler: _Handler
     local: bool = False
     """True if the called member answers; other routes belong to the leader (3.1)."""
+    local_since: str = ""
+    """The version from which on the called member answers."""
     clustered: bool = False
     """True if the route is refused until the first TiKV has bootstrapped the cluster."""
 
 
-def _to(method: str, path: str, handler: _Handler, *, local: bool = False, clustered: bool = False) -> _Route:
+def _to(
+    method: str, path: str, handler: _Handler, *, local: bool = False, local_since: str = "", clustered: bool = False
+) -> _Route:
     pattern = re.sub(r"\{\w+\}", "([^/]+)", path)
-    return _Route(method, re.compile(pattern), handler, local, clustered)
+    return _Route(method, re.compile(pattern), handler, local, local_since, clustered)
 
 
 _V1 = "/pd/api/v1"
+_LOCAL_SINCE = "8.5.5"
 _ROUTES = (
-    _to("GET", f"{_V1}/health", _health),
-    _to("GET", f"{_V1}/ping", _ping),
-    _to("GET", f"{_V1}/version", _version),
-    _to("GET", f"{_V1}/status", _status),
+    _to("GET", f"{_V1}/health", _health, local_since=_LOCAL_SINCE),
+    _to("GET", f"{_V1}/ping", _ping, local_since=_LOCAL_SINCE),
+    _to("GET", f"{_V1}/version", _version, local_since=_LOCAL_SINCE),
+    _to("GET", f"{_V1}/status", _status, local_since=_LOCAL_SINCE),
     _to("GET", f"{_V1}/config", _get_config),
     _to("GET", "/pd/api/v2/ready", _ready, local=True),
     _to("GET", f"{_V1}/members", _members),
