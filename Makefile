@@ -34,8 +34,8 @@ docs: .venv/.docs ## Build the site of the documents into build/site; every brok
 sample: .venv/.dev ## Print 60 texts of the code and 60 sentences of documents for a reader to grade [SEED=commit]
 	@$(BIN)/python -m tests.style.sample $(SEED)
 
-run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a cluster [CLUSTER="file.yaml ..." EXIT_WHEN_READY=1]
-	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready)
+run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a cluster [CLUSTER="file.yaml ..." EXIT_WHEN_READY=1 BINARIES=dir]
+	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready) $(if $(BINARIES),--binaries $(BINARIES))
 
 # more processes than cores: half of them run tests that wait most of their time (tests/distribution.py)
 test: .venv/.dev ## Run the tests but for those of test-thorough; those on the real control plane, Azurite or fake-gcs-server skip where these were not built

@@ -52,10 +52,14 @@ _FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The manifests to apply, if any, and whether to end once their clusters are Ready."""
+    """The manifests to apply, if any, and whether to end once their clusters are Ready.
+
+    `binaries` is a directory of programs to run as real processes.
+    """
 
     files: tuple[Path, ...]
     exit_when_ready: bool
+    binaries: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ def run(demo: Demo, flags: Sequence[str], environ: Mapping[str, str]) -> int:
         with stopping_on_signals(stop := Stop()), (directory / "operator.log").open("w", encoding="utf-8") as log:
             configure_logs(0, clock=clock, stream=log)
             log_uncaught_exceptions()
-            stage = _Stage(new_world(clock, SystemRandomness()), directory, _Console(), clock, stop)
+            world = new_world(clock, SystemRandomness(), machine=sandbox.machine_for(demo.binaries, clock))
+            stage = _Stage(world, directory, _Console(), clock, stop)
             with _running(stage, flags, environ):
                 return _show(demo, documents, stage)
     finally:

@@ -14,6 +14,8 @@ from pathlib import Path
 from cli.failures import plainly
 from controller_manager.version import project_version
 
+BINARIES = "run containers whose program is in this directory, e.g. pd-server, as real processes (Linux)"
+
 _HELP = ("-h", "-help", "--help")
 
 
@@ -47,16 +49,19 @@ def _run(arguments: Sequence[str]) -> int:
     if own.sandbox:
         if own.exit_when_ready and not own.cluster:
             parser.error("--exit-when-ready needs --cluster FILE: without a cluster nothing gets Ready")
-        return demo.run(demo.Demo(tuple(own.cluster), own.exit_when_ready), flags, os.environ)
+        return demo.run(demo.Demo(tuple(own.cluster), own.exit_when_ready, own.binaries), flags, os.environ)
     if own.cluster or own.exit_when_ready:
         parser.error("--cluster and --exit-when-ready need --sandbox; in a cluster, use kubectl apply")
+    if own.binaries:
+        parser.error("--binaries needs --sandbox; a cluster runs what is in the images")
     return controller_manager.main(flags)
 
 
 def _parser_of_run() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "tidb-operator run",
-        usage="tidb-operator run [--sandbox [--cluster FILE... [--exit-when-ready]]] [flags of the controller-manager]",
+        usage="tidb-operator run [--sandbox [--cluster FILE... [--exit-when-ready]] [--binaries DIR]] "
+        "[flags of the controller-manager]",
         add_help=False,
         allow_abbrev=False,
     )
@@ -71,6 +76,7 @@ def _parser_of_run() -> argparse.ArgumentParser:
         help="apply manifests (- is standard input), show their clusters come up",
     )
     parser.add_argument("--exit-when-ready", action="store_true", help="end when they are Ready, or with code 1")
+    parser.add_argument("--binaries", type=Path, metavar="DIR", help=BINARIES)
     return parser
 
 
@@ -87,7 +93,7 @@ def _sandbox(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--dir", type=Path, default=Path(".sandbox"), help="where to write `kubeconfig` and `env` (default .sandbox)"
     )
-    parser.add_argument("--binaries", type=Path, metavar="DIR", help=sandbox.BINARIES)
+    parser.add_argument("--binaries", type=Path, metavar="DIR", help=BINARIES)
     given = parser.parse_args(arguments)
     return sandbox.serve(given.dir, given.binaries)
 
@@ -166,6 +172,7 @@ run        the controller-manager; all flags of tidb-controller-manager, and
            --sandbox          in a sandbox of its own instead of a cluster
            --cluster FILE...  with --sandbox: apply the manifests and show their clusters while they come up
            --exit-when-ready  with --cluster: end as soon as they are Ready, or with code 1 and the reason
+           --binaries DIR     with --sandbox: as for `sandbox`
 sandbox    a Kubernetes and TiDB world in one process
            --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)
            --binaries DIR     run the containers whose program is in DIR, such as pd-server, as real processes (Linux)

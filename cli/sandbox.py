@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 _POD = {"$(SHARD)": "0", "$(POD_NAME)": "sandbox", "$(NAMESPACE)": "sandbox"}
 
 
-BINARIES = "run containers whose program is in this directory, e.g. pd-server, as real processes (Linux)"
-
-
 def machine_for(binaries: Path | None, clock: Clock) -> "Machine | None":
     """The machine that runs the programs of a directory; None without one. Raises Failure."""
     if binaries is None:

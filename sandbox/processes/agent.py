@@ -274,7 +274,7 @@ def _send(control: socket.socket, data: bytes, descriptors: Sequence[int]) -> No
 
 
 def main() -> None:
-    """`agent.py GATEWAY STATE`: `STATE` is a directory to remove at the end, or empty."""
+    """`agent.py GATEWAY STATE`: `STATE` is a directory to remove at the end."""
     gateway, state = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=0)
@@ -289,8 +289,7 @@ def main() -> None:
     finally:
         with contextlib.suppress(OSError):
             os.kill(-1, signal.SIGKILL)
-        if state:
-            shutil.rmtree(state, ignore_errors=True)
+        shutil.rmtree(state, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -45,18 +45,17 @@ class AgentError(Exception):
 class Agent:
     """Thread-safe. Ends with `close`, and with this process however that ends."""
 
-    def __init__(self, remove: Path | None = None, *, as_root: bool | None = None) -> None:
-        """`remove` is a directory that it deletes when it ends. Without root it uses a user namespace.
+    def __init__(self, state: Path, *, as_root: bool | None = None) -> None:
+        """`state` is a directory that it deletes when it ends. Without root it uses a user namespace.
 
         Raises Unavailable.
         """
-        check_tools()
         self._lock = threading.Lock()
         ours, theirs = sockets.socketpair(sockets.AF_UNIX, sockets.SOCK_SEQPACKET)
         is_root = os.geteuid() == 0 if as_root is None else as_root
         user = [] if is_root else ["--user", "--map-root-user"]
         spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        program = [sys.executable, "-I", agent.__file__, _NETWORK, str(remove or "")]
+        program = [sys.executable, "-I", agent.__file__, _NETWORK, str(state)]
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603  (its own program)
                 ["unshare", *user, *spaces, *program],  # noqa: S607  (where it is differs between distributions)

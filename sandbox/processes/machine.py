@@ -17,7 +17,7 @@ from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.program import Program
 from sandbox.dataplane.script import is_script, script_of
 from sandbox.dataplane.servers import SERVERS
-from sandbox.processes.agent_client import GATEWAY, Agent, AgentError, Unavailable
+from sandbox.processes.agent_client import GATEWAY, Agent, AgentError, Unavailable, check_tools
 from sandbox.processes.gateway import Gateway, Play
 from sandbox.processes.process import RealProcess, Started
 
@@ -82,10 +82,12 @@ exec chroot . "$@"
 class Machine:
     """Starts the containers whose program is in a directory. Thread-safe."""
 
-    def __init__(self, programs: Path, clock: Clock, state: Path | None = None, *, as_root: bool | None = None) -> None:
+    def __init__(self, programs: Path, clock: Clock, *, as_root: bool | None = None) -> None:
         """`programs` is a directory of TiDB's programs; see `program` for the containers that run them.
 
-        `state` is a directory that keeps the volumes; by default they vanish. Raises Unavailable.
+        Volumes vanish at the end.
+
+        Raises Unavailable.
         """
         self._clock = clock
         self._images = {each.image or each.name: each.command for each in SERVERS.values()}
@@ -93,10 +95,15 @@ class Machine:
         self._directory = programs.absolute()
         if not self.programs:
             raise Unavailable(f"{programs} contains no program, e.g. pd-server")
-        self._state = state.absolute() if state else Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
+        check_tools()
+        self._state = Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
         for name in ("volumes", "containers", "root"):
-            (self._state / name).mkdir(parents=True, exist_ok=True)
-        self.agent = Agent(None if state else self._state, as_root=as_root)
+            (self._state / name).mkdir()
+        try:
+            self.agent = Agent(self._state, as_root=as_root)
+        except Unavailable:
+            shutil.rmtree(self._state)
+            raise
         self._gateway: Gateway | None = None
         self._count = 0
 
@@ -156,7 +163,7 @@ class Machine:
         return self._gateway
 
     def close(self) -> None:
-        """Kill all processes; the agent removes what is not kept. Idempotent."""
+        """Kill all processes; the agent removes their volumes. Idempotent."""
         if self._gateway is not None:
             self._gateway.stop()
             self._gateway = None
@@ -182,8 +189,10 @@ class Machine:
     def _mounts(self, launch: Launch, files: Mapping[str, Path]) -> Iterable[tuple[str, str]]:
         """Pairs of a path outside and one in the container, outer directories first. Raises OSError."""
         yield str(self._directory), str(self._directory)
-        for name, path in self.programs.items():
-            yield str(path), f"/{name}"
+        for name, versions in self.programs.items():
+            path = versions.get(launch.version) or list(versions.values())[-1]
+            # TiFlash finds its libraries beside it
+            yield (str(path.parent), f"/{name}") if name == "tiflash" else (str(path), f"/{name}")
         for mount, disk in sorted(launch.disks.items()):
             volume = self._volume(disk.uid)
             volume.mkdir(parents=True, exist_ok=True)
@@ -223,16 +232,24 @@ def _ended(how: Exit) -> Program:
     return program
 
 
-def _programs(directory: Path) -> dict[str, Path]:
-    """The executable files of a directory, or of TiUP's `components` below it, by name: the newest version of each."""
+def _programs(directory: Path) -> dict[str, dict[str, Path]]:
+    """The executable files of a directory, and in the layout of TiUP, by name and version, the newest version last.
+
+    Raises Unavailable.
+    """
     if not directory.is_dir():
         raise Unavailable(f"{directory} is no directory")
-    found = {each.name: each.absolute() for each in sorted(directory.iterdir()) if _is_program(each)}
-    for pattern in ("*/v*/*", "components/*/v*/*", "components/*/v*/*/*"):
-        for each in sorted(directory.glob(pattern), key=_version):
-            if _is_program(each):
-                found[each.name] = each.absolute()
+    found: dict[str, dict[str, Path]] = {}
+    for pattern in ("*", "*/v*/*", "*/v*/*/*"):
+        for path in sorted(filter(_is_program, directory.glob(pattern)), key=_version):
+            found.setdefault(path.name, {})[_version_text(path, directory)] = path.absolute()
     return found
+
+
+def _version_text(path: Path, directory: Path) -> str:
+    """The directory of the version, e.g. `v8.5.2`; empty for a file that is in none."""
+    parts = path.relative_to(directory).parts
+    return parts[1].removeprefix("v") if len(parts) > 1 else ""
 
 
 def _is_program(path: Path) -> bool:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -117,7 +118,7 @@ def said(world: World, uid: str, text: str) -> str:
 def answered(world: World, url: str) -> Response:
     def asked() -> Response | None:
         try:
-            return world.data_plane_transport().request(Request("GET", url, {"Host": "it.example"}, timeout=3.0))
+            return world.data_plane_transport().request(Request("GET", url, timeout=3.0))
         except TransportError:
             return None
 
@@ -161,6 +162,18 @@ def test_a_pod_has_files_names_and_an_address_of_its_own_as_root_and_without(bin
         assert text.splitlines()[4].split()[0] == address
         assert answered(world, "http://a.a.default:8000/page").body == b"it is I\n"
         assert not Path("/etc/told").exists()
+
+
+def test_a_tag_selects_the_version_in_the_layout_of_tiup(tmp_path: Path) -> None:
+    for version in ("v8.5.2", "v8.5.10", "v8.5.9"):
+        (tmp_path / "pd" / version).mkdir(parents=True)
+        program(tmp_path / "pd" / version, "pd-server", f"echo this is {version}; {_LIVES}")
+    with running(tmp_path, as_root=False) as world:
+        for name, tag in (("same", "v8.5.2"), ("newest", "v8.5.3")):
+            more = {"image": f"pingcap/pd:{tag}", "command": ["/bin/sh", "-c", "exec /pd-server"]}
+            run(world, pod(name, "", container=more))
+        uids = [read(world, name)["metadata"]["uid"] for name in ("same", "newest")]
+        assert ["this is v8.5.2", "this is v8.5.10"] == [said(world, uid, "this is") for uid in uids]
 
 
 def test_two_sandboxes_use_the_same_addresses_at_once(world: World, binaries: Path) -> None:
@@ -267,6 +280,20 @@ def test_a_machine_without_the_tools_is_refused_with_their_packages(
         Machine(tmp_path, SystemClock())
 
 
+def test_a_machine_without_namespaces_is_refused_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, states = tmp_path / "tools", tmp_path / "states"
+    for each in (tools, states):
+        each.mkdir()
+    program(tools, "unshare", "echo 'unshare: unshare failed: Operation not permitted' >&2; exit 1")
+    monkeypatch.setenv("PATH", str(tools), prepend=":")
+    monkeypatch.setattr(tempfile, "tempdir", str(states))
+    with pytest.raises(Unavailable, match=r"unshare failed: Operation not permitted\. Run as root, or allow user"):
+        Machine(tools, SystemClock())
+    assert not list(states.iterdir())
+
+
 def test_a_directory_without_programs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"contains no program, e.g. pd-server"):
         Machine(tmp_path, SystemClock())
@@ -370,7 +397,7 @@ def _ready(world: World) -> int:
 def _etcd(world: World, what: str, body: Json, member: str = "pd-0") -> Json:
     def asked() -> Json | None:
         url = f"http://{member}.peer.{NAMESPACE}:2379/v3/kv/{what}"
-        request = Request("POST", url, body=json.dumps(body).encode(), timeout=5.0)
+        request = Request("POST", url, {"Host": "pd.example"}, json.dumps(body).encode(), timeout=5.0)
         try:
             response = world.data_plane_transport().request(request)
         except TransportError:
