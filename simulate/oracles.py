@@ -65,6 +65,9 @@ def direct_plan(plan: Plan) -> Plan | None:
     net = difference(first, last)
     if any(_LEFT_BEHIND.intersection(path) for path in touched) or touched == set(leaves(net)):
         return None
+    if any("storageVolumes" in entry for edit in plan.edits for entry in edit.spec.get("pdms") or ()):
+        # a list is one leaf
+        return None
     edits = (Edit(at=1.0, spec=net),) if net else ()
     return replace(plan, name=f"{plan.name} (direct)", seed=1, edits=edits, faults=())
 

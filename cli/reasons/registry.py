@@ -25,11 +25,11 @@ from cli.reasons.reason import (
 
 
 def _other_volumes(title: str, field: str, instead: str = "") -> Reason:
-    """The reason for a component whose StatefulSet lacks a volume that the spec mounts, or has one too many."""
+    """The reason for a component that would lose a volume with data, or mounts one that cannot exist."""
     return Reason(
-        f"{title}'s pods would gain or lose a volume, which no StatefulSet allows.",
+        f"{title}'s pods would lose a volume that may hold data, or lack a volume or its storage class.",
         "It leaves these pods as they are.",
-        f"Restore `{field}` and the mounts. {instead}".strip(),
+        f"Do what the message says, or restore `{field}` and the mounts. {instead}".strip(),
     )
 
 
@@ -179,7 +179,7 @@ _SPEC: Mapping[str, Reason] = {
     ),
     "FailedUpdatePDSTS": _other_volumes("PD", "spec.pd.storageVolumes"),
     "FailedUpdateTiFlashSTS": _other_volumes(
-        "TiFlash", "spec.tiflash.storageClaims", instead="To use other claims, scale TiFlash in to 0 and out again."
+        "TiFlash", "spec.tiflash.storageClaims", instead="To use fewer claims, scale TiFlash in to 0 and out again."
     ),
     "FailedUpdateTiKVSTS": _other_volumes("TiKV", "spec.tikv.storageVolumes"),
     "FailedUpdateTiProxySTS": _other_volumes("TiProxy", "spec.tiproxy.storageVolumes"),

@@ -7,7 +7,7 @@ template and update strategy are decided in this order, from the state that this
 in one patch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,11 +19,11 @@ from apis.components import ComponentType, component_type, with_needed
 from kube.apply import OwnerGone
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
-from kube.resources import PODS, STATEFUL_SETS, Resource
+from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, Resource
 from kube.server_version import server_version
 from member.actions import Delete
 from member.apply import stateful_set
-from member.apply.claim_templates import unwanted_mounts, with_sizes_of
+from member.apply.claim_templates import data_on, mounts_differ, names, unwanted_mounts, with_sizes_of
 from member.apply.last_applied import (
     compare_stateful_set,
     fixed_field_change,
@@ -42,17 +42,20 @@ from member.lifecycle.creation import (
     CONVERTING,
     RECREATING,
     claim_of_others,
+    delete_keeping_pods,
     is_moving,
     keeps_volumes,
     moved,
     previous_stateful_set,
     read_claims,
+    recreate_for_lost,
     recreate_unstarted,
     recreated,
 )
 from member.lifecycle.refused_writes import attempted, first_refusal, kept, updated, with_refusal
 from member.lifecycle.roll import PodDeletion, give_back, next_roll
-from member.lifecycle.rolling import tell_restart
+from member.lifecycle.roll_view import RollView
+from member.lifecycle.rolling import BEGIN, call_hook, tell_restart
 from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.serving import requeue, serving_state
 from member.lifecycle.suspend import Postponed, paused, suspension
@@ -63,6 +66,7 @@ from member.objects.config_map import (
     ConfigMapChoice,
     in_use_config_map_name,
 )
+from member.observed.claims import lacks_claims
 from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
@@ -348,6 +352,8 @@ async def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Out
     claims = read_claims(ctx, member.name) if mounts_claims else ()
     previous = previous_stateful_set(ctx, member.name, claims)
     choice, wanted, _ = wanted_state(ctx, member, spec, previous.running)
+    if previous.can_take_volumes_of(wanted) and previous.body and not _other_mounts(ctx, spec, previous.body, wanted):
+        previous = replace(previous, takes_volumes=True)
     refused = claim_of_others(ctx, member.name, recreated(previous, wanted), claims)
     if refused := refused or _too_new_for_kubernetes(ctx, spec, wanted, previous.running):
         return refused
@@ -384,10 +390,9 @@ async def _update(
     """Write the differences in a StatefulSet and its ConfigMap; with `as_it_runs`, only those that restart no pod."""
     body = live.decode()
     choice, wanted, waiting = wanted_state(ctx, member, spec, body)
-    if remade := await recreate_unstarted(ctx, member.name, live, body, wanted):
-        return remade
-    refused = _other_mounts(spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
-    refused = refused or _too_new_for_kubernetes(ctx, spec, wanted, body)
+    refused = await _not_as_wanted(ctx, member, spec, live, wanted=wanted, as_it_runs=as_it_runs)
+    if refused is not None and refused.reason == RECREATING:
+        return refused
     # keep the fields that cannot change; no running pod depends on the new values
     desired = with_fixed_fields(body, wanted)
     edited = as_it_runs and stateful_set.edit_by_others(ctx, live) is not None
@@ -435,6 +440,24 @@ async def _update(
     return with_refusal(refused, size.outcome or roll.outcome or _fixed(body, wanted) or Done())
 
 
+async def _not_as_wanted(
+    ctx: ClusterContext, member: Workload, spec: Component, live: Object, *, wanted: Json, as_it_runs: bool
+) -> NotDone | None:
+    """Why the pods keep their template; None if they may get the wanted one.
+
+    The reason is Recreating if the StatefulSet was deleted to be recreated. Raises ApiError, TransportError.
+    """
+    body = live.decode()
+    remade = await recreate_unstarted(ctx, member.name, live, body, wanted)
+    if remade := remade or await recreate_for_lost(ctx, member.name, live, body):
+        return remade
+    refused = _other_mounts(ctx, spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
+    refused = refused or _too_new_for_kubernetes(ctx, spec, wanted, body)
+    if refused or as_it_runs or _lacks_components(ctx) or not mounts_differ(body, wanted):
+        return refused
+    return await _with_other_volumes(ctx, member, spec, live, wanted)
+
+
 def refused_upgrade(ctx: ClusterContext, member: Workload) -> Refused | None:
     """The refusal of the version in the spec, known before any pod restarts for it (7.2); None if it can be run.
 
@@ -451,22 +474,78 @@ def _refused_mounts(ctx: ClusterContext, member: Workload) -> Refused | None:
     body = live.decode()
     if image_of(body, member.name) == spec.image:
         return None
-    return _other_mounts(spec, body, member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body)))
+    return _other_mounts(
+        ctx, spec, body, member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body))
+    )
 
 
-def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
-    """Refuse mounts that do not match the claim templates, which cannot change (4.5, F23, R26).
+def _other_mounts(ctx: ClusterContext, spec: Component, body: Json, wanted: Json) -> Refused | None:
+    """Refuse mounts without a volume, and a spec without a volume that holds data (4.5, F23, R26).
 
-    Kubernetes could not create pods with a missing volume, and pods would lose a volume that is no longer mounted.
+    Kubernetes could not create pods with a missing volume, and pods would start without the data.
     """
     reason = f"FailedUpdate{spec.type.word}STS"
-    if missing := missing_volumes(body, wanted):
-        what = f"{spec.field} mounts {', '.join(missing)}, which its StatefulSet was created without"
-        return Refused(reason, f"{what}; this version cannot add volumes to running pods; remove the mount")
-    if unwanted := unwanted_mounts(body, wanted):
+    if missing := [each for each in missing_volumes(body, wanted) if each not in names(wanted)]:
+        what = f"{spec.field} mounts {', '.join(missing)}, and there is no such volume"
+        return Refused(reason, f"{what}; add it to storageVolumes or additionalVolumes, or remove the mount")
+    unwanted = unwanted_mounts(body, wanted)
+    if unwanted and (data := _data_on(ctx, spec, body, unwanted)):
         volumes = "storageClaims" if spec.type.storage_claims else "storageVolumes"
         lacking = f"{spec.field}.{volumes} lacks {', '.join(unwanted)}, which the pods mount"
-        return Refused(reason, f"{lacking}; this version cannot remove volumes from running pods; restore it")
+        return Refused(reason, f"{lacking}, and {data}; restore it")
+    return None
+
+
+def _data_on(ctx: ClusterContext, spec: Component, body: Json, volumes: Sequence[str]) -> str:
+    """Why volumes that pods mount may hold data, as the end of a sentence; empty if they hold none.
+
+    Without its configuration, a component with data may have them anywhere.
+    """
+    if not spec.type.claims.hold_data:
+        return ""
+    if spec.type.storage_claims:
+        return f"{spec.type.title} keeps data on each of them"
+    name = in_use_config_map_name(ctx.tc, spec.name, body)
+    config = ctx.listers.config_maps.get(ctx.namespace, name) or ctx.deps.client.find(CONFIG_MAPS, name, ctx.namespace)
+    if config is None:
+        return f"ConfigMap {name}, which shows what is on it, does not exist"
+    texts: Json = config.decode().get("data") or {}
+    return data_on(body, volumes, spec.type.data_volume, texts.values())
+
+
+async def _with_other_volumes(
+    ctx: ClusterContext, member: Workload, spec: Component, live: Object, wanted: Json
+) -> NotDone:
+    """Recreate a StatefulSet with other volumes around its pods, once a roll may begin; until then, wait.
+
+    While a pod will lack a volume, all must be Ready: Kubernetes does not recreate a pod above it. If none will, e.g.
+    because the user takes a volume back with which the first pod does not start, there is no reason to wait.
+    """
+    body = live.decode()
+    view = RollView(ctx, member.name, member.rolling, body, scaling=False, everything_changed=True)
+    unready = next((pod.name for pod in view.rolling_pods(view.cached) if not pod.ready), "")
+    will_lack = any(lacks_claims(wanted, pod) for pod in view.cached)
+    ctx.rolls_to_come.add(member.name)
+    if refused := ctx.refused_upgrades.get(member.name) or _without_class(ctx, spec, body, wanted):
+        return refused
+    if (will_lack or not unready) and (blocked := view.blocked() or view.refused_elsewhere(wanted)):
+        return blocked
+    if will_lack and unready:
+        what = f"waiting until pod {unready} is Ready before recreating StatefulSet {live.metadata.name}"
+        return Waiting("RollingUpdate", f"{what} with other volumes", next_poll(ctx, member.name))
+    if unprepared := await call_hook(ctx, member.name, BEGIN, member.rolling.begin(ctx, body, wanted)):
+        return unprepared
+    return await delete_keeping_pods(ctx, member.name, live)
+
+
+def _without_class(ctx: ClusterContext, spec: Component, body: Json, wanted: Json) -> Refused | None:
+    """The refusal of a new volume whose storage class does not exist: the first pod with it would not start."""
+    classes, there = ctx.listers.storage_classes, names(body)
+    for each in wanted["spec"].get("volumeClaimTemplates") or () if classes is not None else ():
+        name, storage_class = each["metadata"]["name"], each["spec"].get("storageClassName")
+        if storage_class and name not in there and classes is not None and classes.get("", storage_class) is None:
+            what = f"{spec.field} has a new volume {name} of storage class {storage_class}, which does not exist"
+            return Refused(f"FailedUpdate{spec.type.word}STS", f"{what}; create it, or name another one", _LOOK_AGAIN)
     return None
 
 

@@ -19,6 +19,11 @@ would mount them. A claim without a controller belongs to the user, who may have
 To change an immutable field, the operator deletes the StatefulSet without its pods and creates it again; the new one
 adopts the pods. They keep running only if the new StatefulSet has exactly the pod template that they run, and at least
 as many replicas. The operator finds out both from what is left: the pods, the controller revisions, the volume claims.
+
+A volume that the spec adds or removes comes with a new pod template, and a roll restarts the pods one by one.
+Kubernetes gives no running pod a volume, and creates no pod above the lowest one that lacks a volume. So a roll that
+adds volumes goes from the lowest ordinal up, by deletion. If a pod above is lost meanwhile, the StatefulSet is
+recreated with the volumes that all pods have, until all are Ready again.
 """
 
 import re
@@ -50,7 +55,7 @@ from kube.taken_names import TakenNames
 from member import labels
 from member.actions import Delete
 from member.apply.claim_templates import names, sizes_differ, unwanted_mounts
-from member.apply.last_applied import fixed_field_change, read_record, stamped, template_change
+from member.apply.last_applied import fixed_field_change, missing_volumes, read_record, stamped, template_change
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ClusterContext
@@ -66,10 +71,10 @@ from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
 from member.objects.stateful_set import is_advanced, ordinals_of
-from member.observed.claims import own_claims
+from member.observed.claims import lacks_claims, own_claims
 from member.observed.nodes import Activity, cached_activity
 from member.observed.pod import Pod, is_in_advanced
-from member.observed.pods import is_controlled_by, is_pod_of, pods_of
+from member.observed.pods import is_controlled_by, is_pod_of, pods_of, ready_pods
 from member.outcome import Refused, Waiting
 from ports.structs import decoder
 
@@ -364,13 +369,28 @@ class PreviousStatefulSet:
     `replicas`: the pods that it had at least; None if nothing shows any. `given_up`: the desired pods without those
     that would start on data of a removed member; None if there are no such data. `running`: the pod template of the
     running pods and its record, in the shape of a StatefulSet; None without pods. `volumes`: the claim templates, by
-    name, that all these pods mount; None if no pod has ever run.
+    name, that all these pods mount; None if no pod has ever run. `serves`: all pods are there and Ready.
+    `takes_volumes`: a roll may bring other volumes.
     """
 
     replicas: Replicas | None = None
     running: Json | None = None
     given_up: Replicas | None = None
     volumes: Mapping[str, Json] | None = None
+    serves: bool = False
+    takes_volumes: bool = False
+
+    def can_take_volumes_of(self, desired: Json) -> bool:
+        """True if a roll could bring the volumes of `desired`; see `_with_other_volumes` of `component_sync`."""
+        return self.serves or set(names(desired)) <= (self.volumes or {}).keys()
+
+    @property
+    def body(self) -> Json | None:
+        """The StatefulSet as it may have been: the running template, and the volumes of all pods."""
+        if self.running is None:
+            return None
+        claims = list((self.volumes or {}).values())
+        return self.running | {"spec": self.running["spec"] | {"volumeClaimTemplates": claims}}
 
 
 def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[Object]) -> PreviousStatefulSet:
@@ -394,11 +414,13 @@ def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[
     if holds_data:
         names += _pods_with_data(ctx.tc, component, claims, given_up=False)
         given_up = [ordinal_of(name) for name in _pods_with_data(ctx.tc, component, claims, given_up=True)]
+    volumes = _volumes(ctx, remaining) if _any_ran(remaining) else None
     return PreviousStatefulSet(
         Replicas.as_found(_pods_found(ctx, {ordinal_of(name) for name in names}), seen) if names else None,
-        _running(ctx, component, remaining) if remaining else None,
+        _running(ctx, component, remaining, volumes) if remaining else None,
         Replicas.as_found(left, seen) if (left := _without(ctx, component, given_up)) else None,
-        _volumes(ctx, remaining) if _any_ran(remaining) else None,
+        volumes,
+        len(remaining) == len(seen.pods) and {pod.metadata.name for pod in ready_pods(remaining)} == set(names),
     )
 
 
@@ -453,15 +475,19 @@ def _pods_with_claims(tc: Cluster, component: str, claims: Sequence[Object]) -> 
             yield pod, claim
 
 
-def _running(ctx: ClusterContext, component: str, pods: Sequence[Object]) -> Json | None:
-    """The newest revision that any pod runs."""
+def _running(
+    ctx: ClusterContext, component: str, pods: Sequence[Object], volumes: Mapping[str, Json] | None
+) -> Json | None:
+    """The newest revision that any pod runs, if possible one that mounts none but the `volumes` of all pods."""
     run = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods}
     carried = labels.selector_text(base_labels(ctx.tc, component))
     revisions = ctx.deps.client.list_page(CONTROLLER_REVISIONS, ctx.namespace, label_selector=carried).items
     found = [each for each in revisions if each.metadata.name in run]
-    bodies = [each.decode() for each in found]
-    newest = max(bodies, key=lambda body: int(body["revision"]), default=None)
-    return None if newest is None else _as_stateful_set(ctx.tc, component, newest)
+    bodies = sorted((each.decode() for each in found), key=lambda body: int(body["revision"]), reverse=True)
+    shapes = [_as_stateful_set(ctx.tc, component, body) for body in bodies]
+    claims = {"spec": {"volumeClaimTemplates": list((volumes or {}).values())}}
+    fitting = (shape for shape in shapes if volumes is None or not missing_volumes(claims, shape))
+    return next(fitting, shapes[0] if shapes else None)
 
 
 def _as_stateful_set(tc: Cluster, component: str, revision: Json) -> Json:
@@ -498,9 +524,9 @@ def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
 def keeps_volumes(previous: PreviousStatefulSet, desired: Json) -> bool:
     """True if the running pods mount other volumes than `desired`; they then keep theirs.
 
-    A pod cannot get another volume. With other claim templates, Kubernetes would not even recreate a lost pod.
+    A pod cannot get another volume. With more claim templates, Kubernetes would not even recreate a lost pod.
     """
-    if previous.running is None or previous.volumes is None:
+    if previous.running is None or previous.volumes is None or previous.takes_volumes:
         return False
     return previous.volumes.keys() != set(names(desired))
 
@@ -561,6 +587,23 @@ def _any_unheard(ctx: ClusterContext, component: str, pods: Iterable[Object]) ->
 
 def _any_ran(pods: Iterable[Object]) -> bool:
     return any(pod.decode_as(Pod).has_run for pod in pods)
+
+
+async def recreate_for_lost(ctx: ClusterContext, component: str, cached: Object, body: Json) -> Waiting | None:
+    """Recreate a StatefulSet that cannot create a lost pod, as one below lacks a volume; None if there is none.
+
+    Raises like `delete_keeping_pods`.
+    """
+    if not _strands(body, pods_of(ctx, component)) or not _strands(body, pods_live(ctx, component).pods):
+        return None
+    return await delete_keeping_pods(ctx, component, cached)
+
+
+def _strands(body: Json, pods: Sequence[Object]) -> bool:
+    """True if a pod is missing above one that lacks a volume: Kubernetes does not create it."""
+    there = {ordinal_of(pod.metadata.name): lacks_claims(body, pod) for pod in pods}
+    lowest = min((ordinal for ordinal, lacks in there.items() if lacks), default=None)
+    return lowest is not None and any(each > lowest and each not in there for each in ordinals_of(body).ordinals)
 
 
 async def delete_keeping_pods(ctx: ClusterContext, component: str, cached: Object) -> Waiting:

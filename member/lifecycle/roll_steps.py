@@ -15,7 +15,8 @@ class RollingPod:
     `exists` is False also while the pod is being deleted. `unmet_condition` as in `Rolling`. `ignored`: it is among the
     `ignored_pods`. `held`: the user keeps it on its revision. `starting`: it is not Ready, but can recover by itself on
     its revision. `activity`: what runs in it, None if the pod is missing. `untried`: none of its containers has started
-    yet, for another reason than that it could not be scheduled.
+    yet, for another reason than that it could not be scheduled. `lacks_volume`: it was created before its StatefulSet
+    had one of the claim templates.
     """
 
     name: str
@@ -29,6 +30,7 @@ class RollingPod:
     starting: bool = False
     activity: Activity | None = None
     untried: bool = False
+    lacks_volume: bool = False
 
     @property
     def is_unheard(self) -> bool:
@@ -75,12 +77,14 @@ def next_step(pods: Sequence[RollingPod]) -> Step:
     # the state of a pod behind a cut-off node is unknown, and a pod that failover has replaced may never go
     known = [pod for pod in pods if not pod.is_unheard and (pod.exists or not pod.ignored)]
     outdated = [pod for pod in known if not (pod.updated or pod.held)]
+    # Kubernetes acts on no pod above the lowest one that lacks a volume, not even on a missing one
+    lacking = next((pod for pod in pods if pod.lacks_volume), None)
     # while the new revision does not serve, a pod that can recover on the old one had better do so
     serves = all(pod.ready for pod in pods if pod.updated and not pod.ignored)
     # even for a pod that crashes, an image that cannot be pulled is no improvement
     can_start = not any(pod.updated and pod.untried and not pod.ignored for pod in pods)
     broken = [pod for pod in outdated if not pod.ready and (serves or not pod.starting)]
-    if broken and can_start:
+    if broken and can_start and lacking is None:
         # restart an idle pod first: nothing of it runs, so the component cannot need it
         pod = ([pod for pod in broken if pod.is_idle] or broken)[-1]
         return Replace(pod) if blocked_by_higher(pod, pods) else Restart(pod)
@@ -89,9 +93,15 @@ def next_step(pods: Sequence[RollingPod]) -> Step:
         return Wait(f"until pod {unready.name} is Ready")
     if unmet_condition := next((pod for pod in reversed(counted) if pod.updated and pod.unmet_condition), None):
         return Wait(f"until pod {unmet_condition.name} {unmet_condition.unmet_condition}")
+    if lacking is not None and outdated:
+        return Prepare(lacking) if lacking in outdated and lacking.ready else Finished()
     return Prepare(outdated[-1]) if outdated else Finished()
 
 
 def blocked_by_higher(pod: RollingPod, pods: Sequence[RollingPod]) -> bool:
-    """True if the StatefulSet controller, which goes from the highest ordinal down, would act on a higher pod first."""
-    return any(other.ordinal > pod.ordinal and not (other.updated and other.ready) for other in pods)
+    """True if the StatefulSet controller, which goes from the highest ordinal down, would act on a higher pod first.
+
+    It never restarts a pod that lacks a volume by itself.
+    """
+    above = (other for other in pods if other.ordinal > pod.ordinal)
+    return pod.lacks_volume or any(not (other.updated and other.ready) for other in above)

@@ -20,7 +20,7 @@ from member.lifecycle.roll_steps import RollingPod
 from member.lifecycle.rolling import Rolling
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, ordinals_of
-from member.observed.claims import volume_being_deleted
+from member.observed.claims import lacks_claims, volume_being_deleted
 from member.observed.nodes import Activity, cached_activity
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
@@ -135,6 +135,7 @@ class RollView:
             starting,
             found,
             found is Activity.NEVER_STARTED and not pod.decode_as(Pod).is_unschedulable,
+            lacks_claims(self.body, pod),
         )
 
     def _may_start(self, pod: Object) -> bool:

@@ -144,6 +144,13 @@ def claim_names(pod: Object) -> Mapping[str, str]:
     return {each.name: each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim}
 
 
+def lacks_claims(stateful_set: Json, pod: Object) -> bool:
+    """True if a pod was created without the claim of one of the StatefulSet's templates."""
+    templates = stateful_set["spec"].get("volumeClaimTemplates") or ()
+    wanted = {pvc_name(each["metadata"]["name"], pod.metadata.name) for each in templates}
+    return not wanted <= set(own_claims(pod))
+
+
 def own_claims(pod: Object) -> list[str]:
     """The names of the claims that were created for a pod from claim templates. Its other claims are the user's."""
     name = pod.metadata.name

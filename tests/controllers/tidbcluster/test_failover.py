@@ -434,10 +434,10 @@ def test_a_lost_store_is_replaced_and_given_back_on_command(world: OperatorWorld
 
 @pytest.mark.rule("lifecycle-9.3")
 def test_replaces_a_lost_store_in_time_although_the_condition_shows_a_refusal(world: OperatorWorld) -> None:
-    world.change(tikv={"storageVolumes": [{"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}]})
+    world.change(tikv={"additionalVolumeMounts": [{"name": "wal", "mountPath": "/wal"}]})
     world.run(5.0)
     refused = said(world, "tikv")
-    assert "cannot add volumes" in refused[1]
+    assert "there is no such volume" in refused[1]
     world.world.faults.node_gone(node_of(world, "basic-tikv-1"))
     world.run_until(lambda: records(world, "tikv") == ["basic-tikv-1"], within=5 * PERIOD)
     assert refused == said(world, "tikv")
