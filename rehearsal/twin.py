@@ -14,6 +14,7 @@ from decimal import Decimal
 from apis.accessor import COMPONENT_LABEL
 from apis.cluster import Cluster
 from apis.cluster_kinds import CLUSTER_MODELS
+from apis.components import component_names
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
@@ -22,6 +23,7 @@ from dataplane.read_only import ReadOnlyTransport
 from kube.dry_run import DryRunTransport, PlannedWrite
 from kube.objects import Json, condition_of
 from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
     CONFIG_MAPS,
     CONTROLLER_REVISIONS,
     DEPLOYMENTS,
@@ -36,6 +38,7 @@ from kube.resources import (
     Resource,
 )
 from member.context import Settings
+from member.naming import member_name
 from ports import quantity
 from rehearsal.databases import Databases, Volumes
 from rehearsal.durations import delays, own_starts
@@ -122,6 +125,8 @@ def _check(recording: Recording, clusters: Sequence[Cluster]) -> None:
         name = f"{cluster.kind} {cluster.metadata.namespace}/{cluster.metadata.name}"
         if elsewhere := sorted(_peers(cluster) - own):
             raise CannotRehearse(f"{name} shares its PD with {elsewhere[0]}, of which no TidbCluster was found")
+        if any(_is_in_advanced(pod, cluster) for pod in recording.neighbours):
+            raise CannotRehearse(f"{name} is in Advanced StatefulSets, which no twin has")
         conditions = (tree.get("status") or {}).get("conditions") or ()
         progressing = condition_of(conditions, "Progressing")
         if progressing.get("status") == "True":
@@ -133,6 +138,15 @@ def _check(recording: Recording, clusters: Sequence[Cluster]) -> None:
         if not _is_ready(pod):
             meta = pod["metadata"]
             raise CannotRehearse(f"pod {meta['namespace']}/{meta['name']} is not Ready; wait until it is")
+
+
+def _is_in_advanced(pod: Json, cluster: Cluster) -> bool:
+    """True if an Advanced StatefulSet of the cluster controls the pod."""
+    meta, sets = pod["metadata"], {member_name(cluster, each) for each in component_names(of=cluster.kind)}
+    owners = meta.get("ownerReferences") or () if meta["namespace"] == cluster.metadata.namespace else ()
+    return any(
+        (each["apiVersion"], each["name"] in sets) == (ADVANCED_STATEFUL_SETS.api_version, True) for each in owners
+    )
 
 
 def _members(status: TidbClusterStatus) -> Iterator[str]:

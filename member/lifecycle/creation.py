@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from apis.cluster import Cluster
 from apis.components import component_type
@@ -175,9 +176,15 @@ async def move(client: Client, other: LiveObject) -> Waiting | Refused:
         former = _former(body)
         if former is None:
             return _unobserved(body)
-        wanted = _in_own_kind(body, former)
-        if refused := _gaps(body) or _other_template(client, wanted):
+        if refused := _gaps(body):
             return refused
+        wanted = _in_own_kind(body)
+        tried = client.try_create(STATEFUL_SETS, wanted, meta.namespace).decode()
+        if refused := _other_template(wanted, tried):
+            return refused
+        # the server may leave out empty fields
+        former = structs.replace(former, template=_digest(tried))
+        wanted["metadata"]["annotations"][_MOVED] = msgspec.json.encode(former).decode()
         await _mark_revisions(client, body)
         own = await Create(STATEFUL_SETS, wanted)
     if own.metadata.deletion_timestamp or not _have_one_owner(own, other.object):
@@ -205,7 +212,7 @@ async def settled(client: Client, name: str, namespace: str) -> Waiting | None:
     if not newest or not is_observed(body):
         return _unobserved(body)
     former = _read(own.metadata.annotations[_MOVED])
-    if former.template == digest(body["spec"]["template"]).hex():
+    if former.template == _digest(body):
         own = await _with_renamed_revisions(client, own, set(former.revisions) - {newest})
     version = {"uid": own.metadata.uid, "resourceVersion": own.metadata.resource_version}
     identity = version | {"name": name, "namespace": namespace}
@@ -248,10 +255,15 @@ def _former(body: Json) -> _Former | None:
     if moved := (body["metadata"].get("annotations") or {}).get(_MOVED):
         # the feature was switched back before the pods had the revision of this one
         before = _read(moved)
-        return msgspec.structs.replace(before, revisions=[*before.revisions, *([newest] if newest else ())])
+        return structs.replace(before, revisions=[*before.revisions, *([newest] if newest else ())])
     if not newest or not is_observed(body):
         return None
-    return _Former([newest], digest(body["spec"]["template"]).hex(), body["spec"].get("updateStrategy"))
+    return _Former([newest], _digest(body), body["spec"].get("updateStrategy"))
+
+
+def _digest(body: Json) -> str:
+    """A text that is equal for equal pod templates."""
+    return digest(body["spec"]["template"]).hex()
 
 
 def _have_one_owner(own: Object, other: Object) -> bool:
@@ -259,13 +271,12 @@ def _have_one_owner(own: Object, other: Object) -> bool:
     return len({owner.uid for owner in owners if owner}) == 1 and all(owners)
 
 
-def _in_own_kind(body: Json, former: _Former) -> Json:
+def _in_own_kind(body: Json) -> Json:
     """The StatefulSet of the other kind to create in place of `body`."""
     meta = body["metadata"]
     annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key != DELETE_SLOTS}
     carried = {key: meta[key] for key in ("name", "namespace", "labels", "ownerReferences") if key in meta}
     spec = {field: body["spec"][field] for field in _SHARED if field in body["spec"]}
-    annotations[_MOVED] = msgspec.json.encode(former).decode()
     return {
         "apiVersion": (STATEFUL_SETS if is_advanced(body) else ADVANCED_STATEFUL_SETS).api_version,
         "kind": "StatefulSet",
@@ -286,12 +297,11 @@ def _gaps(body: Json) -> Refused | None:
     return Refused("DeleteSlotsInUse", f"{what}; {way_out}", TakenNames.LOOK_AGAIN)
 
 
-def _other_template(client: Client, wanted: Json) -> Refused | None:
+def _other_template(wanted: Json, made: Json) -> Refused | None:
     """The refusal to move pods whose template the API server would change, which would restart them later.
 
     It fills in default values only for native StatefulSets.
     """
-    made = client.try_create(STATEFUL_SETS, wanted, wanted["metadata"]["namespace"]).decode()
     change = next(all_differences(wanted["spec"]["template"], made["spec"]["template"], "template"), None)
     if change is None:
         return None

@@ -87,12 +87,15 @@ def ordinals_of(body: Json) -> OrdinalSet:
 
 
 def with_slots(body: Json, slots: Collection[int]) -> Json:
-    """An Advanced StatefulSet with these slots; a native one as it is."""
+    """An Advanced StatefulSet with these slots; a native one as it is.
+
+    Having none is written, too: slots that another operator or a user has written would stay, and with them one more
+    replica would start a pod above all others instead of the one left out.
+    """
     if not is_advanced(body):
         return body
-    others = {key: text for key, text in (body["metadata"].get("annotations") or {}).items() if key != _SLOTS}
-    own = {_SLOTS: msgspec.json.encode(sorted(slots)).decode()} if slots else {}
-    return body | {"metadata": body["metadata"] | {"annotations": others | own}}
+    annotations = (body["metadata"].get("annotations") or {}) | {_SLOTS: msgspec.json.encode(sorted(slots)).decode()}
+    return body | {"metadata": body["metadata"] | {"annotations": annotations}}
 
 
 def is_advanced(body: Json) -> bool:

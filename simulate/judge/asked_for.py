@@ -34,6 +34,8 @@ class AskedFor:
     def __init__(self, state: State) -> None:
         self._state = state
         self._written: dict[str, _Written] = {}
+        self._first: dict[str, Json] = {}
+        """The first template of each StatefulSet, by UID."""
         for component in managed_components():
             self._note(component, state.cluster)
 
@@ -68,9 +70,16 @@ class AskedFor:
         return None
 
     def _needless(self, write: OperatorWrite) -> str | None:
-        """The violation of a write that restarts a pod for a revision with the template that it runs."""
+        """The violation of a write that restarts a pod for a revision with the template that it runs.
+
+        It does not count after a change of the template, which may have been taken back in the middle of a roll.
+        """
+        if write.live is None or not write.component:
+            return None
+        template = write.live["spec"].get("template")
+        first = self._first.setdefault(write.live["metadata"]["uid"], template)
         component, hit = write.restarts
-        if write.live is None or write.changes_template or not hit:
+        if write.changes_template or not hit or first != template:
             return None
         pod = self._state.pods(component)[hit[0]]["metadata"]
         names = pod["labels"].get("controller-revision-hash", ""), write.live["status"]["updateRevision"]

@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from apis.crd import TIDB_CLUSTER, definition
-from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from apis.ordinals import slots_annotation
+from kube.resources import ADVANCED_STATEFUL_SETS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from manifests import ADVANCED_STATEFUL_SET
 from sandbox.conditions import holds
+from sandbox.world import load_crds
 from tests.controlplane.processes import require_or_reason
 from tests.e2e import operators, upstream, worlds
 from tests.e2e.operators import Operator
 from tests.e2e.test_observing import diff
 from tests.e2e.waiting import eventually, pause
-from tests.e2e.worlds import Place, await_ready, create_cluster, is_ready, sample
+from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, is_ready, sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -30,7 +33,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     if reason := require_or_reason():
         pytest.skip(reason)
     theirs = definition(TIDB_CLUSTER, status_subresource=False)
-    with worlds.sandbox(tmp_path_factory.mktemp("upstream"), (theirs,)) as made:
+    definitions = theirs, *load_crds(ADVANCED_STATEFUL_SET)
+    with worlds.sandbox(tmp_path_factory.mktemp("upstream"), definitions) as made:
         yield made
 
 
@@ -48,6 +52,14 @@ class _Cluster:
 
     def change(self, **spec: object) -> None:
         self._client.patch(TIDB_CLUSTERS, NAME, self._namespace, {"spec": spec})
+
+    def leave_out(self, ordinals: str | None) -> None:
+        """Ask for TiKV pods without these ordinals."""
+        annotations = {slots_annotation("tikv"): ordinals}
+        self._client.patch(TIDB_CLUSTERS, NAME, self._namespace, {"metadata": {"annotations": annotations}})
+
+    def stores(self) -> list[str]:
+        return sorted(each.rpartition("-")[2] for each in self.servers() if "tikv" in each)
 
     def is_ready(self) -> bool:
         return is_ready(self._client, NAME, self._namespace)
@@ -127,6 +139,40 @@ def test_ours_takes_over_from_v1_6_and_v1_6_returns_and_no_pod_restarts(
         pause(5.0)
     assert {name: uid for name, uid in after.items() if name != f"{NAME}-tikv-3"} == cluster.servers()
     assert templates == cluster.templates()
+
+
+@pytest.mark.thorough
+def test_ours_takes_over_delete_slots_from_v1_6_and_leaves_the_feature_and_no_pod_restarts(
+    place: Place, namespace: str, cluster: _Cluster, tmp_path: Path
+) -> None:
+    environment, on = place.environment(), "-features=AdvancedStatefulSet=true"
+    with upstream.running(tmp_path, environment, [(namespace, NAME)], on) as v16:
+        cluster.create()
+        eventually(cluster.is_ready, 100.0, lambda: v16.said[-3000:])
+        cluster.leave_out("[1]")
+        eventually(lambda: cluster.stores() == ["0", "2", "3"] and cluster.is_ready(), 100.0, lambda: v16.said[-3000:])
+    before = cluster.servers()
+    with operators.running(place.new_log(), environment, on) as ours:
+        await_progress(ours, place, namespace)
+        assert before == cluster.servers()
+        cluster.leave_out(None)
+        eventually(
+            lambda: cluster.stores() == ["0", "1", "2"],
+            60.0,
+            lambda: (cluster.servers(), conditions(place.client, NAME, namespace)),
+        )
+        await_ready(place, ours, NAME, namespace)
+    after = cluster.servers()
+    assert {name: uid for name, uid in before.items() if name != f"{NAME}-tikv-3"}.items() <= after.items()
+
+    def native() -> bool:
+        return len(place.client.list_page(STATEFUL_SETS, namespace).items) == 3
+
+    with operators.running(place.new_log(), environment) as ours:
+        eventually(lambda: native() and not place.client.list_page(ADVANCED_STATEFUL_SETS, namespace).items, 60.0)
+        await_ready(place, ours, NAME, namespace)
+        pause(5.0)
+    assert after == cluster.servers()
 
 
 def _objects(planned: str) -> set[str]:

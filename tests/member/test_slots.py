@@ -192,10 +192,10 @@ def pods(replicas: int, *slots: int) -> OrdinalSet:
     ("before", "wanted", "expected", "drained"),
     [
         (pods(4), pods(3, 1), [(3, "[1]")], [(1, [0, 2, 3])]),
-        (pods(3), pods(3, 1), [(4, None), (3, "[1]")], [(1, [0, 2, 3])]),
-        (pods(3, 1), pods(4), [(4, None)], []),
-        (pods(3, 1), pods(3), [(4, None), (3, None)], [(3, [0, 1, 2])]),
-        (pods(4), pods(2, 0), [(3, None), (2, "[0]")], [(3, [1, 2]), (0, [1, 2])]),
+        (pods(3), pods(3, 1), [(4, "[]"), (3, "[1]")], [(1, [0, 2, 3])]),
+        (pods(3, 1), pods(4), [(4, "[]")], []),
+        (pods(3, 1), pods(3), [(4, "[]"), (3, "[]")], [(3, [0, 1, 2])]),
+        (pods(4), pods(2, 0), [(3, "[]"), (2, "[0]")], [(3, [1, 2]), (0, [1, 2])]),
         (pods(3, 1), pods(2, 1), [(2, "[1]")], [(3, [0, 2])]),
         (pods(3), pods(3, 5), [], []),
     ],
@@ -204,7 +204,7 @@ def pods(replicas: int, *slots: int) -> OrdinalSet:
 def test_an_advanced_stateful_set_is_scaled_pod_by_pod_as_by_v1_6(
     before: OrdinalSet,
     wanted: OrdinalSet,
-    expected: list[tuple[int, str | None]],
+    expected: list[tuple[int, str]],
     drained: list[tuple[int, list[int]]],
 ) -> None:
     tidb = Scaled(ADVANCED)

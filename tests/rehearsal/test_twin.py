@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, NODES, PODS, SECRETS, STATEFUL_SETS
+from manifests import ADVANCED_STATEFUL_SET
 from member.context import RESOURCES
 from ports.clock import FakeClock
 from rehearsal.change import rehearse_on
+from rehearsal.operator import SETTINGS
 from rehearsal.recording import READ, record
 from rehearsal.stage import CannotRehearse
 from rehearsal.twin import Twin, twin_of
@@ -18,7 +21,8 @@ from sandbox.apiserver.audit import Call
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal
 from sandbox.timings import Timings
-from tests.operator_world import OperatorWorld, sample
+from sandbox.world import load_crds
+from tests.operator_world import OperatorWorld, definitions, sample
 from tests.takeover.left_by_v16 import Left
 from tests.takeover.observer import planned_writes
 from tests.takeover.our_own import DIRECTORY
@@ -159,6 +163,19 @@ def test_a_cluster_that_changes_has_no_twin(running: Callable[..., OperatorWorld
     world.run(1.0)
     with pytest.raises(CannotRehearse, match="TidbCluster default/basic is changing; wait until it is done"):
         twin(world)
+
+
+@pytest.mark.slow
+def test_a_cluster_in_advanced_stateful_sets_has_no_twin(clock: FakeClock) -> None:
+    world = OperatorWorld(clock=clock, crds=[*definitions(), *load_crds(ADVANCED_STATEFUL_SET)])
+    try:
+        world.restart(replace(SETTINGS, advanced_stateful_sets=True))
+        world.apply(sample("basic"))
+        world.run_until_ready()
+        with pytest.raises(CannotRehearse, match="TidbCluster default/basic is in Advanced StatefulSets"):
+            twin(world)
+    finally:
+        world.stop()
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from apis.ordinals import slots_annotation
 from kube.resources import ADVANCED_STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from manifests import ADVANCED_STATEFUL_SET
 from member.context import Settings
+from member.labels import LAST_APPLIED
 from ports.clock import FakeClock
 from rehearsal.operator import SETTINGS
 from sandbox.apiserver.audit import Call
@@ -231,3 +232,17 @@ def test_a_spoilt_annotation_of_a_move_ends_the_move(world: OperatorWorld) -> No
     live = world.get(STATEFUL_SETS, "basic-tikv")
     assert ("RollingUpdate", before) == (live["spec"]["updateStrategy"]["type"], pods(world))
     assert "tidb.pingcap.com/moved" not in live["metadata"]["annotations"]
+
+
+@pytest.mark.slow
+@pytest.mark.rule("4.4")
+def test_slots_that_v1_6_has_written_give_their_pods_back(world: OperatorWorld) -> None:
+    started(world, ON)
+    want(world, "tikv", 3, "[1]", 0, 2, 3)
+    annotations = world.get(ADVANCED_STATEFUL_SETS, "basic-tikv")["metadata"]["annotations"]
+    record = msgspec.json.decode(annotations[LAST_APPLIED])
+    del record["metadata"]  # v1.6 records the spec alone
+    theirs = {LAST_APPLIED: msgspec.json.encode(record).decode()}
+    world.admin.patch(ADVANCED_STATEFUL_SETS, "basic-tikv", NAMESPACE, {"metadata": {"annotations": theirs}})
+    world.restart()
+    want(world, "tikv", 3, None, 0, 1, 2)
