@@ -112,6 +112,11 @@ class Running:
         """True if requests are handled outside the data plane's lock, because the handler itself uses the network."""
         return bool(getattr(self.process, "concurrent", False))
 
+    @property
+    def is_real(self) -> bool:
+        """True for a process of this machine, which performs TLS handshakes itself."""
+        return hasattr(self.process, "exchange")
+
 
 def path_class(path: str) -> str:
     """`/pd/api/v1/store/4/label` becomes `/pd/api/v1/store/{id}/label`."""
@@ -236,7 +241,7 @@ class Network:
             and running.process.exit is None
             and running.process.listens(port)
             and self._severed(origin, running, port) is None
-            and not self.tls_failure(origin, running.launch, port, host)
+            and (running.is_real or not self.tls_failure(origin, running.launch, port, host))
         )
 
     def tls_failure(self, origin: Origin, launch: Launch, port: int, host: str = "") -> str:
@@ -355,15 +360,20 @@ class Network:
             severed = self._interconnect.is_severed(self.domain, elsewhere.domain)
             return [] if severed else elsewhere.addresses(host, Origin())
 
-    def reach(self, running: Running, port: int, request: Request) -> Answer | None:
-        """Send a request from the process's own pod, like a probe; None if it hangs or does not listen."""
+    def reach(
+        self, running: Running, port: int, request: Request, certificate: Certificate | None = None
+    ) -> Answer | None:
+        """Send a request from the process's own pod, like a probe; None if it hangs or does not listen.
+
+        `certificate` is for the handshake with a real process.
+        """
         with self._lock:
             if running.hung or running.process.exit is not None or not running.process.listens(port):
                 return None
             if not running.concurrent:
                 return handled(running.process, running.launch, port, request)
         try:
-            return handled(running.process, running.launch, port, request)
+            return _exchanged(running, port, request, certificate)
         except TransportError:
             return None
 
@@ -386,7 +396,7 @@ class Network:
         with self._lock:
             answer = self._answer(request, origin, running, port, fault)
         if answer is None:
-            answer = handled(running.process, running.launch, port, request)
+            answer = _exchanged(running, port, request, origin.certificate)
         if not request.is_read:
             self._touched()
         if answer.provisional:
@@ -414,7 +424,7 @@ class Network:
             injected = self._matching(origin, running, port, request, parts.path)
             answer = self._answer(request, origin, running, port, injected.fault if injected else None)
         if answer is None:
-            answer = handled(running.process, running.launch, port, request)
+            answer = _exchanged(running, port, request, origin.certificate)
         self._touched()
         if injected is None:
             return answer
@@ -458,6 +468,8 @@ class Network:
 
     def _misunderstood(self, request: Request, origin: Origin, running: Running, port: int) -> Answer | None:
         """The answer of a TLS server to plain HTTP, or None. Raises TlsError if the handshake fails."""
+        if running.is_real:
+            return None
         host, _ = _address(request.url)
         failure = self.tls_failure(speaking(origin, request.url), running.launch, port, host)
         if failure and request.url.startswith("https:"):
@@ -526,6 +538,15 @@ class Network:
     def _count(self, cluster: str, request: Request, path: str) -> None:
         agent = next((value for name, value in request.headers.items() if name.lower() == "user-agent"), "")
         self._counts[Count(cluster, request.method, path_class(path), agent)] += 1
+
+
+def _exchanged(running: Running, port: int, request: Request, certificate: Certificate | None) -> Answer:
+    """The answer of a process that is called outside the lock. Raises TransportError."""
+    exchange = getattr(running.process, "exchange", None)
+    if exchange is not None:
+        answer: Answer = exchange(port, request, certificate)
+        return answer
+    return handled(running.process, running.launch, port, request)
 
 
 def speaking(origin: Origin, url: str) -> Origin:

@@ -188,9 +188,9 @@ class DataPlane:
                 return True
             url = f"{probe.scheme}://{_LOOPBACK}:{probe.port}{probe.path}"
             prober = speaking(replace(Origin.of(running.launch), certificate=probe.certificate), url)
-            if self.network.tls_failure(prober, running.launch, probe.port, _LOOPBACK):
+            if not running.is_real and self.network.tls_failure(prober, running.launch, probe.port, _LOOPBACK):
                 return False
-        found = self.network.reach(running, probe.port, Request("GET", url))
+        found = self.network.reach(running, probe.port, Request("GET", url), probe.certificate)
         return found is not None and 200 <= found.response.status < 400
 
     def running(self, namespace: str, pod: str) -> list[Running]:

@@ -9,7 +9,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ports.clock import Clock
@@ -151,12 +151,8 @@ def server_context(side: ServerSide) -> ssl.SSLContext:
     return context
 
 
-def unverified_context(certificate: Certificate) -> ssl.SSLContext:
-    """A client that shows its certificate, and whose handshake `Handshakes` has already judged."""
-    return _client_context(replace(certificate, verifies=False), "")
-
-
-def _client_context(certificate: Certificate, host: str) -> ssl.SSLContext:
+def client_context(certificate: Certificate, host: str) -> ssl.SSLContext:
+    """The TLS of a client for a host. Raises SSLError, ValueError for unusable PEM."""
     context = _with_certificates(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
     context.check_hostname = certificate.checks(host) and not _is_short(host)
     if not certificate.verifies:
@@ -176,7 +172,7 @@ def _with_certificates(context: ssl.SSLContext, own: Certificate) -> ssl.SSLCont
 
 def _shake_hands(client: Certificate, server: ServerSide, host: str) -> _Outcome:
     try:
-        asking, serving = _client_context(client, host), server_context(server)
+        asking, serving = client_context(client, host), server_context(server)
     except (ssl.SSLError, ValueError) as error:
         return _Outcome(str(error))
     for context in (asking, serving):

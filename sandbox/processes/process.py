@@ -4,6 +4,7 @@ import http.client
 import os
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Mapping
 from contextlib import closing, suppress
@@ -12,10 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ports.clock import Clock
-from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout, Response
+from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout, Response, TlsError
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Answer, Exit, Launch
-from sandbox.dataplane.tls import unverified_context
+from sandbox.dataplane.tls import NOBODY, Certificate, client_context
 from sandbox.processes.agent_client import Agent, AgentError
 
 _LOOK = 0.2
@@ -111,7 +112,14 @@ class RealProcess:
             raise OSError(str(error)) from None
 
     def handle(self, port: int, request: Request) -> Answer:
-        """The process's own answer. Raises ConnectionRefused, ConnectionLost, RequestTimeout."""
+        """The process's own answer to a client without a certificate. Raises TransportError."""
+        return self.exchange(port, request, None)
+
+    def exchange(self, port: int, request: Request, certificate: Certificate | None) -> Answer:
+        """The process's own answer; `certificate` is the client's.
+
+        Raises ConnectionRefused, ConnectionLost, RequestTimeout, TlsError.
+        """
         parts = urlsplit(request.url)
         try:
             plain = self.connect(port, min(request.timeout, _CONNECTS_WITHIN))
@@ -124,15 +132,18 @@ class RealProcess:
             try:
                 plain.settimeout(request.timeout)
                 connection.sock = plain
-                if side := self._launch.serves_tls(port):
-                    context = unverified_context(side.certificate)
-                    connection.sock = context.wrap_socket(plain, server_hostname=parts.hostname)
+                if parts.scheme == "https":
+                    host = parts.hostname or ""
+                    context = client_context(certificate or NOBODY, host)
+                    connection.sock = context.wrap_socket(plain, server_hostname=host)
                 path = parts.path + (f"?{parts.query}" if parts.query else "")
                 connection.request(request.method, path or "/", request.body, _end_to_end(request.headers))
                 answer = connection.getresponse()
                 body = answer.read()
             except TimeoutError as error:
                 raise RequestTimeout(request.method, request.url, str(error)) from None
+            except (ssl.SSLError, ValueError) as error:
+                raise TlsError(request.method, request.url, str(error)) from None
             except (OSError, http.client.HTTPException) as error:
                 raise ConnectionLost(request.method, request.url, str(error) or type(error).__name__) from None
         names = {name.lower(): value for name, value in answer.getheaders()}

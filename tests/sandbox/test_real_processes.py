@@ -9,6 +9,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,12 +20,15 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness
-from ports.transport import Request, Response, TransportError
+from ports.transport import Request, Response, TlsError, TransportError
 from rehearsal.world import new_world
+from sandbox.dataplane.network import Origin
+from sandbox.dataplane.tls import Certificate
 from sandbox.processes.agent_client import Unavailable
 from sandbox.processes.machine import Machine
 from sandbox.timings import Timings
 from sandbox.world import World
+from tests.certificates import Authority, Pair
 from tests.controlplane.processes import BINARIES, missing_binaries
 from tests.e2e.waiting import eventually
 
@@ -347,6 +352,38 @@ exec /pd-server --name "$HOSTNAME" --data-dir /var/lib/pd --log-level error \
         holds(lambda: _ready(world) < 3, lambda: _ready(world))
         holds(lambda: _ready(world) == 3, lambda: _ready(world))
         assert _etcd(world, "range", {"key": "aw=="}, "pd-2")["kvs"][0]["value"] == "dg=="
+
+
+def test_tls_of_a_real_server_is_its_own(tmp_path: Path) -> None:
+    if "etcd" in missing_binaries():
+        pytest.skip("needs etcd; run `make controlplane`")
+    (tmp_path / "pd-server").symlink_to((BINARIES / "etcd").resolve())
+    pair, stranger = (_pair(Authority()) for _ in range(2))
+    options = "--trusted-ca-file /tls/ca.crt --cert-file /tls/tls.crt --key-file /tls/tls.key --client-cert-auth"
+    urls = "--listen-client-urls https://0.0.0.0:8000 --advertise-client-urls https://secure.secure.default:8000"
+    curl = "curl https://127.0.0.1:8000/health --cacert /tls/ca.crt --cert /tls/tls.crt --key /tls/tls.key"
+    more: Json = {"image": "pingcap/pd:v8.5.0", "command": ["/bin/sh", "-c", f"exec /pd-server {options} {urls}"]}
+    more |= {"volumeMounts": [{"name": "tls", "mountPath": "/tls"}], "readinessProbe": {"exec": {"command": [curl]}}}
+    with running(tmp_path, as_root=False) as world:
+        world.client().create(SECRETS, pair.secret("tls"), NAMESPACE)
+        run(world, pod("secure", "", container=more, volumes=[{"name": "tls", "secret": {"secretName": "tls"}}]))
+        holds(lambda: bool(container(world, "secure").get("ready")), lambda: container(world, "secure"))
+        request = Request("GET", "https://secure.secure.default:8000/health", timeout=5.0)
+
+        def ask(certificate: Certificate) -> int:
+            return world.data_plane_transport(Origin(certificate=certificate)).request(request).status
+
+        assert 200 == ask(Certificate.of(pair))
+        with pytest.raises(TlsError, match=r"unable to get local issuer certificate|self.signed"):
+            ask(Certificate.of(stranger))
+        with pytest.raises(TransportError):
+            ask(replace(Certificate.of(pair), cert="", key=""))
+
+
+def _pair(authority: Authority) -> Pair:
+    # real servers know the real time
+    now, day = SystemClock().wall(), timedelta(days=1)
+    return authority.pair("secure.secure.default", "127.0.0.1", begins=now - day, ends=now + day)
 
 
 def _create_etcd(world: World, start: str) -> None:
