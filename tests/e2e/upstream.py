@@ -37,7 +37,7 @@ def skip_where_it_is_missing(binary: Path = BINARY) -> None:
     """Skip with the reason, or fail where everything is required."""
     if not binary.exists():
         assert not os.environ.get("REQUIRE_EVERYTHING"), f"{binary} is missing"
-        pytest.skip("no TiDB Operator v1.6: run `make upstream`")
+        pytest.skip(f"no {binary.name}: run `make upstream`")
 
 
 def ordinals() -> Path:
