@@ -4,6 +4,7 @@
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -31,6 +32,7 @@ from sandbox.fault_requests import PATH, VERBS
 if TYPE_CHECKING:
     from sandbox.processes.machine import Machine
 
+_TOGETHER = ("pd-server", "tikv-server", "tidb-server")
 _POD = {"$(SHARD)": "0", "$(POD_NAME)": "sandbox", "$(NAMESPACE)": "sandbox"}
 
 
@@ -42,9 +44,14 @@ def machine_for(binaries: Path | None, clock: Clock) -> "Machine | None":
     from sandbox.processes.machine import Machine  # noqa: PLC0415  (its DNS server is an extra of this package)
 
     try:
-        return Machine(binaries, clock)
+        machine = Machine(binaries, clock)
     except Unavailable as error:
         raise Failure(f"--binaries: {error}") from None
+    missing = [each for each in _TOGETHER if each not in machine.programs]
+    if 0 < len(missing) < len(_TOGETHER):
+        what = f"{binaries} lacks {' and '.join(missing)}, and simulated servers do not understand real ones"
+        print(f"{what}: a cluster that has both does not come up", file=sys.stderr, flush=True)
+    return machine
 
 
 def serve(directory: Path, binaries: Path | None = None) -> int:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.failures import Failure
+from cli.sandbox import machine_for
 from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS
@@ -302,6 +304,20 @@ def test_a_machine_without_namespaces_is_refused_with_the_way_out(
 def test_a_directory_without_programs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"contains no program, e.g. pd-server"):
         Machine(tmp_path, SystemClock())
+
+
+def test_a_command_says_which_servers_a_cluster_would_lack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for names, lacked in ((["pd-server", "tidb-server"], "lacks tikv-server,"), (["tikv-server"], "")):
+        for each in names:
+            program(tmp_path, each, _LIVES)
+        try:
+            machine = machine_for(tmp_path, SystemClock())
+        except Failure as error:
+            pytest.skip(str(error))
+        assert machine is not None
+        machine.close()
+        printed = capsys.readouterr().err
+        assert lacked in printed if lacked else not printed
 
 
 def test_nothing_is_left_after_kill_9_of_the_sandbox(binaries: Path, tmp_path: Path) -> None:
