@@ -93,6 +93,22 @@ def test_a_roll_adds_a_volume_pod_by_pod_from_the_lowest_up(world: OperatorWorld
     assert order == sorted(uids(world, component))
 
 
+@pytest.mark.rule("R26")
+def test_tiflash_gets_another_claim_and_loses_none(world: OperatorWorld) -> None:
+    claim: Json = {"resources": {"requests": {"storage": "1Gi"}}}
+    tiflash = {"baseImage": "pingcap/tiflash", "replicas": 2, "storageClaims": [claim]}
+    cluster = sample("basic")
+    cluster["spec"]["tiflash"] = tiflash
+    world.apply(cluster)
+    world.run_until_ready(within=120.0)
+    world.change(tiflash={"storageClaims": [claim, claim]})
+    order = restarts(world, "tiflash")
+    assert [{f"data0-{pod}", f"data1-{pod}"} for pod in order] == mounted(world, "tiflash")
+    world.change(tiflash={"storageClaims": [claim]})
+    world.run_until(lambda: "FailedUpdateTiFlashSTS" == world.reason())
+    assert "lacks data1, which the pods mount, and TiFlash keeps data on each of them; restore it" in world.progressing
+
+
 @pytest.mark.rule("R26", "#3949")
 def test_a_roll_removes_a_volume_and_keeps_its_claims(world: OperatorWorld) -> None:
     running(world, tikv={"storageVolumes": [LOGS]})
