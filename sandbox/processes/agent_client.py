@@ -4,7 +4,7 @@ Unavailable    this machine cannot run pods as processes; the message says what 
 """
 
 import array
-import contextlib
+import importlib.util
 import json
 import os
 import shutil
@@ -140,11 +140,8 @@ def check_tools() -> None:
     if missing:
         packages = " ".join(sorted(set(missing.values())))
         raise Unavailable(f"{', '.join(missing)} not found; install {packages} (names of Debian's packages)")
-    with contextlib.suppress(ImportError):
-        import dnslib  # noqa: F401, PLC0415  (an extra of this package)
-
-        return
-    raise Unavailable("the pods' DNS server needs dnslib: pip install 'tidb-operator-py[real]'")
+    if importlib.util.find_spec("dnslib") is None:
+        raise Unavailable("the pods' DNS server needs dnslib: pip install 'tidb-operator-py[real]'")
 
 
 def _advice(said: str) -> str:
