@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from structlog.contextvars import bound_contextvars
 
 from apis import pod_commands, predicates
-from apis.ordinals import desired_replicas
+from apis.ordinals import desired_ordinals
 from apis.shared import TiKVStore
 from apis.times import parse_time, stamp
 from dataplane.errors import BadTlsMaterial, DataPlaneError
@@ -202,13 +202,13 @@ def missing_leaders(store: TiKVStore) -> str:
 
 def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
     """The pods, with their stores, that were evicted or lead nothing, but serve, stay and have no command."""
-    tikv, wanted = ctx.status.tikv, desired_replicas(ctx.tc, "tikv")
+    tikv, wanted = ctx.status.tikv, desired_ordinals(ctx.tc, "tikv")
     if not tikv.synced:
         return
     for pod in pods_of(ctx, "tikv"):
         name, annotations = pod.metadata.name, pod.metadata.annotations
         store = store_of(ctx, TIKV_STORES, name)
-        if store is None or not store.is_up or ordinal_of(name) >= wanted:
+        if store is None or not store.is_up or ordinal_of(name) not in wanted:
             continue
         if store.leader_count and not _is_marked(pod, store):
             continue

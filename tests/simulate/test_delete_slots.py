@@ -32,7 +32,7 @@ _ON = plan(SWITCHED, faults=(plans.Feature(at=1.0, on=True),))
 _OFF_WITH_SLOTS = plan(SLOTTED, wish(1.0, "tikv", 3, "[1]"), faults=(plans.Feature(at=300.0, on=False),))
 
 
-@pytest.mark.parametrize("name", ["slots/1", "slots/4", "switch/1", "switch/6"])
+@pytest.mark.parametrize("name", ["slots/1", "slots/4", "slots/66", "switch/1", "switch/6"])
 def test_slots_and_switches_harm_no_cluster(name: str) -> None:
     assert set() == rules(generated(name), lambda: None)
 
