@@ -35,12 +35,12 @@ def with_condition(
     backup that the condition is about. The message is made printable, since it contains text from tools and servers.
     """
     conditions: list[Json] = list(tree.get("conditions") or ())
-    before: Json = next((each for each in conditions if each.get("type") == kind), {})
+    before: Json = next((condition for condition in conditions if condition.get("type") == kind), {})
     value = str(is_true)
     texts = {"command": command, "reason": reason, "message": printable(message, lines=True)}
     made: Json = {"type": kind, "status": value, **{key: text for key, text in texts.items() if text}}
     is_same_phase = keeps_phase or tree.get("phase") == kind
     since = before.get("lastTransitionTime") if is_same_phase and before.get("status") == value else None
     made["lastTransitionTime"] = since or stamp(now)
-    others = [made if each is before else each for each in conditions] if before else [*conditions, made]
+    others = [made if condition is before else condition for condition in conditions] if before else [*conditions, made]
     return tree | {"conditions": others} | ({} if keeps_phase else {"phase": kind})

@@ -57,7 +57,7 @@ class BackupSpec(ArchiveSpec, kw_only=True):
 
 def is_incremental(br_options: Iterable[object]) -> bool:
     """True if options of BR make it save only changes since another backup; such a backup alone cannot be restored."""
-    return any(str(each).startswith("--lastbackupts") and each != "--lastbackupts=0" for each in br_options)
+    return any(str(option).startswith("--lastbackupts") and option != "--lastbackupts=0" for option in br_options)
 
 
 class BackupCondition(Model, kw_only=True):

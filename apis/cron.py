@@ -67,10 +67,10 @@ class Schedule:
         for window in (*_WINDOWS, until - after):
             start = max(after, until - window)
             found = None
-            for each in self.after(start):
-                if each > until:
+            for time in self.after(start):
+                if time > until:
                     break
-                found = each
+                found = time
             if found is not None or start == after:
                 return found
         return None

@@ -54,8 +54,8 @@ def parse(image: str) -> Reference:
 
 def is_reference(image: str) -> bool:
     """True if a container runtime can read it as an image."""
-    found = _REFERENCE.fullmatch(image)
-    return found is not None and len(found["name"]) <= _LONGEST_REPOSITORY
+    match = _REFERENCE.fullmatch(image)
+    return match is not None and len(match["name"]) <= _LONGEST_REPOSITORY
 
 
 def is_tag(version: str) -> bool:
@@ -78,10 +78,10 @@ def version_of(image: str) -> str:
 
 def order(version: str) -> Order:
     """The sort key of a version. Suffixes such as `-alpha` do not count; a version that is not a number is NEWEST."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    match = _VERSION.fullmatch(version)
+    if match is None:
         return NEWEST
-    major, minor, patch = (int(part or 0) for part in found.groups())
+    major, minor, patch = (int(part or 0) for part in match.groups())
     return (major, minor, patch)
 
 

@@ -63,9 +63,9 @@ def below(value: object, kind: inspect.Type, path: str) -> Iterator[tuple[object
     """The known parts of a value that fits its type so far: value, type, path."""
     match kind, value:
         case inspect.StructType(), dict():
-            for each in kind.fields:
-                if each.encode_name in value:
-                    yield value[each.encode_name], each.type, step(path, each.encode_name)
+            for field in kind.fields:
+                if field.encode_name in value:
+                    yield value[field.encode_name], field.type, step(path, field.encode_name)
         case inspect.DictType(), dict():
             yield from ((item, kind.value_type, item_path) for item, item_path in items(value, path))
         case inspect.ListType(), list():

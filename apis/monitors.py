@@ -108,4 +108,4 @@ def with_monitor_defaults(monitor: TidbMonitor) -> TidbMonitor:
 
 
 def _in(references: list[TidbClusterRef], namespace: str) -> list[TidbClusterRef]:
-    return [structs.replace(each, namespace=each.namespace or namespace) for each in references]
+    return [structs.replace(reference, namespace=reference.namespace or namespace) for reference in references]

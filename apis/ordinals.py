@@ -62,7 +62,7 @@ def ignored_slots(tc: Cluster) -> Iterator[str]:
     """The annotations with delete slots that have no effect, because the cluster's StatefulSets are native."""
     if not tc.metadata.counts_slots:
         known = (
-            slots_annotation(each) for each in component_names(of=tc.kind) if component_type(each).has_delete_slots
+            slots_annotation(name) for name in component_names(of=tc.kind) if component_type(name).has_delete_slots
         )
         yield from (each for each in known if tc.metadata.annotations.get(each, "[]") not in ("[]", "null"))
 
@@ -129,7 +129,7 @@ class OrdinalSet:
     def _tidied(self, wanted: "OrdinalSet") -> "OrdinalSet":
         """Without the slots that have no effect, unless they are wanted."""
         bound = self.bound
-        return OrdinalSet(self.replicas, frozenset(each for each in self.slots if each < bound or each in wanted.slots))
+        return OrdinalSet(self.replicas, frozenset(slot for slot in self.slots if slot < bound or slot in wanted.slots))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,8 @@ def _named(options: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _size(name: str, text: str) -> int:
-    found = _SIZE.fullmatch(text)
-    size = int(float(found[1]) * _UNITS[found[2].lower()]) if found else 0
+    match = _SIZE.fullmatch(text)
+    size = int(float(match[1]) * _UNITS[match[2].lower()]) if match else 0
     if size < _LEAST_PART:
         raise UnknownOption(f"{name}: {text!r} is no size of at least 5Mi, which S3 asks for; use one such as 16Mi")
     return size

@@ -259,7 +259,7 @@ def table() -> str:
     lines = ["| Kind | Field | What it lets the author do | v1.6 | This operator |", "|---|---|---|---|---|"]
     for row in REFERENCES:
         kinds = "every kind" if row.kinds == _EVERY_KIND else ", ".join(row.kinds)
-        fields = ", ".join(f"`{each}`" for each in row.paths)
+        fields = ", ".join(f"`{path}`" for path in row.paths)
         lines.append(f"| {kinds} | {fields} | {row.lets} | {row.upstream} | {row.here} |")
     return "\n".join(lines) + "\n"
 

@@ -14,7 +14,7 @@ def parse_time(text: str) -> datetime | None:
     Users may omit the zone. The time is then read as UTC, which the operator itself writes.
     """
     try:
-        found = datetime.fromisoformat(text)
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None

@@ -68,8 +68,8 @@ def _measure(text: str) -> str:
     if _DURATION.fullmatch(text):
         with suppress(ValueError):
             return f"\0{duration.nanoseconds(text)} ns"
-    if found := _SIZE.fullmatch(text):
-        return f"\0{(Decimal(found[1]) * 1024 ** ('KMGTP'.index(found[2]) + 1)).normalize()} B"
+    if match := _SIZE.fullmatch(text):
+        return f"\0{(Decimal(match[1]) * 1024 ** ('KMGTP'.index(match[2]) + 1)).normalize()} B"
     return text
 
 

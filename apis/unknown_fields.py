@@ -63,7 +63,7 @@ class _Object:
     @property
     def fields(self) -> Mapping[str, inspect.Type]:
         """The types of the fields that it may have."""
-        return {each.encode_name: each.type for each in self.kind.fields}
+        return {field.encode_name: field.type for field in self.kind.fields}
 
 
 def _unknown(

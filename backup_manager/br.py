@@ -37,7 +37,7 @@ _UNTRUSTED = re.compile(r"x509:|tls:|\[PD:client:")
 
 
 def _speaks_tls(arguments: Sequence[str]) -> bool:
-    return any(each.startswith("--ca=") for each in arguments)
+    return any(argument.startswith("--ca=") for argument in arguments)
 
 
 def _which_secret(record: Record) -> str:

@@ -38,22 +38,22 @@ class OperationLine:
 
 def progress_in(line: str) -> ProgressLine | None:
     """The progress in a line."""
-    found = _PROGRESS.search(line)
-    if found is None:
+    match = _PROGRESS.search(line)
+    if match is None:
         return None
     speed = _SPEED.search(line)
     try:
-        percent = float(found[2])
+        percent = float(match[2])
     except ValueError:
         return None
-    return ProgressLine(found[1], min(percent, 100.0), speed[1] if speed else "")
+    return ProgressLine(match[1], min(percent, 100.0), speed[1] if speed else "")
 
 
 def operation_in(line: str) -> OperationLine | None:
     """The operation that a line reports as started."""
     if not _STARTED.search(line):
         return None
-    fields = {name: found[1] if (found := pattern.search(line)) else "" for name, pattern in _OPERATION.items()}
+    fields = {name: match[1] if (match := pattern.search(line)) else "" for name, pattern in _OPERATION.items()}
     if not fields["operation_id"]:
         return None
     started = _time(fields["operation_started_at"])

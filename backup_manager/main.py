@@ -97,8 +97,8 @@ def _tell(why: str) -> None:
 def _run(argv: Sequence[str], environ: Mapping[str, str], clock: Clock) -> None:
     arguments, work = parse(argv), job(argv)
     stop = Stop()
-    for each in _SIGNALS:
-        signal.signal(each, stop.set)
+    for signals in _SIGNALS:
+        signal.signal(signals, stop.set)
     config = load(arguments.kubeconfig, environ, clock)
     # a stop of its own, because the outcome is written even after a signal
     connection = connect(config, environ, clock, Stop(), user_agent=PROGRAM)

@@ -57,7 +57,7 @@ def location_of(storage: StorageProvider) -> Location:
 def _br_option(storage: StorageProvider, name: str) -> str:
     """The value of a user's BR option for which v1.6 has no field; the last one counts."""
     options = storage.br.options if isinstance(storage, JobSpec) and storage.br else []
-    found = (each.partition("=")[2] for each in reversed(options) if each.startswith(f"--{name}="))
+    found = (option.partition("=")[2] for option in reversed(options) if option.startswith(f"--{name}="))
     return next(found, "")
 
 

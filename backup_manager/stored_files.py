@@ -35,7 +35,7 @@ def compare(storage: Storage, stop: Stop, *, checksums: bool) -> Compared:
     Files that list other files are always read whole. Memory grows by a hundred bytes per file. Raises StorageError,
     Unreadable, Stopped.
     """
-    there = {each.key: each.size for page in storage.pages() for each in page}
+    there = {stored.key: stored.size for page in storage.pages() for stored in page}
     found = Compared()
 
     def read(file: NamedFile) -> bytes:

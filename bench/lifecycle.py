@@ -114,7 +114,7 @@ def _cluster() -> Json:
 def _is_settled(here: Place) -> bool:
     """True if the cluster is Ready, nothing is left to do, and the StatefulSets match the stored spec."""
     tree = here.client.get(TIDB_CLUSTERS, _NAME, "default").decode()
-    found = {each["type"]: each for each in (tree.get("status") or {}).get("conditions") or ()}
+    found = {condition["type"]: condition for condition in (tree.get("status") or {}).get("conditions") or ()}
     if found.get("Progressing", {}).get("reason") != "Done" or found.get("Ready", {}).get("status") != "True":
         return False
     return all(
@@ -130,7 +130,10 @@ def _is_at_rest(here: Place, component: str, wanted: Json) -> bool:
             wanted[component]["replicas"] == spec["replicas"] == status.get("replicas") == status.get("readyReplicas")
             and status.get("observedGeneration") == live["metadata"]["generation"]
             and status.get("currentRevision") == status.get("updateRevision")
-            and any(each["image"].endswith(f":{wanted['version']}") for each in spec["template"]["spec"]["containers"])
+            and any(
+                container["image"].endswith(f":{wanted['version']}")
+                for container in spec["template"]["spec"]["containers"]
+            )
         )
     return False
 

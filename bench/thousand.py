@@ -95,13 +95,13 @@ class _Suite:
             evenly = [1] * _SHARDS
             self._await(lambda: evenly == list(map(_held, operators)), "a shard for each")
             # other shards' keys count as well: they are dropped immediately
-            self._await(lambda: min(each.sample(_SYNCS) for each in operators) >= self.count, "a look at each")
+            self._await(lambda: min(operator.sample(_SYNCS) for operator in operators) >= self.count, "a look at each")
             lost = _shard_held_by(operators[0])
             operators[0].kill()
             self._time_take_over({name_of(each) for each in range(self.count)}, lost)
         finally:
-            for each in operators:
-                each.stop()
+            for operator in operators:
+                operator.stop()
 
     def _time_take_over(self, names: set[str], lost: int) -> None:
         killed, client = _now(), self.here.client

@@ -142,7 +142,7 @@ def _operate(manager: ControllerManager, stop: Stop, failures: list[ListenError]
 
 def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) -> int:
     """Raises Failure."""
-    awaited = [each for each in documents if each.kind in AWAITED]
+    awaited = [document for document in documents if document.kind in AWAITED]
     started = stage.clock.now()
     manifests.apply(stage.world.client(), _certificates(documents, stage))
     shown = view(stage.console)
@@ -172,7 +172,9 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
 
 def _follow(documents: Sequence[manifests.Manifest], stage: _Stage, shown: View) -> None:
     """Show the awaited objects, and all TidbClusters while users change them, until a signal."""
-    resources = dict.fromkeys([TIDB_CLUSTERS, *(AWAITED[each.kind] for each in documents if each.kind in AWAITED)])
+    resources = dict.fromkeys(
+        [TIDB_CLUSTERS, *(AWAITED[document.kind] for document in documents if document.kind in AWAITED)]
+    )
     client, there = stage.world.client(), set[_Key]()
     several = _has_several_namespaces(documents)
     with shown:
@@ -189,7 +191,7 @@ def _follow(documents: Sequence[manifests.Manifest], stage: _Stage, shown: View)
 
 
 def _has_several_namespaces(documents: Sequence[manifests.Manifest]) -> bool:
-    return len({each.namespace for each in documents if each.kind in AWAITED}) > 1
+    return len({document.namespace for document in documents if document.kind in AWAITED}) > 1
 
 
 def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> list[manifests.Manifest]:
@@ -197,7 +199,7 @@ def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> lis
 
     Raises Failure.
     """
-    return [manifests.Manifest("certificates", each) for each in certs.secrets(documents, stage.directory / "ca")]
+    return [manifests.Manifest("certificates", secret) for secret in certs.secrets(documents, stage.directory / "ca")]
 
 
 def _apply(documents: Sequence[manifests.Manifest], stage: _Stage, shown: View) -> bool:
@@ -278,13 +280,13 @@ class _Waits:
 def _print_monitors(documents: Sequence[manifests.Manifest], stage: _Stage) -> None:
     """Print how a real Prometheus can use the configuration of the manifest's monitors."""
     _, proxy = stage.world.serve_http()
-    for each in documents:
-        if each.kind != TIDB_MONITORS.kind:
+    for document in documents:
+        if document.kind != TIDB_MONITORS.kind:
             continue
-        monitor = each.namespace, each.name
+        monitor = document.namespace, document.name
         if path := sandbox.write_configuration(stage.world.client(), monitor, stage.directory, proxy):
             lines = (
-                f"\nA real Prometheus for TidbMonitor {each.name}, on http://127.0.0.1:9090:",
+                f"\nA real Prometheus for TidbMonitor {document.name}, on http://127.0.0.1:9090:",
                 f"\n    prometheus --config.file={path} --storage.tsdb.path={stage.directory / 'prometheus'}\n",
                 "It must find pods of Kubernetes, which Debian's does not: `make prometheus` builds one, "
                 "hack/prometheus/bin/prometheus.",
@@ -312,7 +314,7 @@ def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> 
 def _print_next_steps(documents: Sequence[manifests.Manifest], stage: _Stage, page: str) -> None:
     """Print commands that work now on this machine, and the address of the page."""
     api, _ = stage.world.serve_http()
-    own = next((each for each in documents if each.kind in _SCALED), None)
+    own = next((document for document in documents if document.kind in _SCALED), None)
     namespace, name = (own.namespace, own.name) if own else ("default", "")
     change = _one_more(own) if own else None
     url = f"{api}{_SCALED[own.kind].path(namespace, name) if own else TIDB_CLUSTERS.path(namespace)}"

@@ -205,7 +205,7 @@ def as_yaml(content: bytes) -> bytes:
     except (ValueError, RecursionError):
         return content
     # a JSON text contains no unescaped tab
-    whole = [_ESCAPE.sub(_surrogate_pair, each.replace("\t", " ")) for each in objects]
+    whole = [_ESCAPE.sub(_surrogate_pair, item.replace("\t", " ")) for item in objects]
     return "".join(whole).encode() if whole else content
 
 
@@ -223,8 +223,8 @@ def _objects(text: str) -> Iterator[str]:
 
 def _blanks(text: str, at: int) -> int:
     """The end of a run of blanks."""
-    found = _BLANKS.match(text, at)
-    return found.end() if found else at
+    match = _BLANKS.match(text, at)
+    return match.end() if match else at
 
 
 def _surrogate_pair(escape: re.Match[str]) -> str:

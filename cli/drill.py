@@ -52,7 +52,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> in
     given = parser.parse_args(arguments)
     if not given.after:
         check_moment(given, "--to")
-    there, then = ([each for path in paths for each in manifests.read(path)] for paths in (given.before, given.after))
+    there, then = (
+        [manifest for path in paths for manifest in manifests.read(path)] for paths in (given.before, given.after)
+    )
     report = _drill(there, then, given, SystemClock())
     show(report, output_for(given.output, environ, no_color=False))
     return report.code
@@ -68,10 +70,10 @@ def _drill(
     before: Sequence[manifests.Manifest], after: Sequence[manifests.Manifest], given: argparse.Namespace, clock: Clock
 ) -> "Report":
     """Drill the clusters of manifests. Raises Failure."""
-    if not any(each.kind in CLUSTER_MODELS for each in before):
+    if not any(manifest.kind in CLUSTER_MODELS for manifest in before):
         raise PlanFailed(f"--from has no cluster; name a file with one of {', '.join(CLUSTER_MODELS)}")
     missing = plan.issued([*before, *after])
-    there, then = [*missing, *(each.body for each in before)], [each.body for each in after]
+    there, then = [*missing, *(manifest.body for manifest in before)], [manifest.body for manifest in after]
     with plan.silent(clock), plan.failing(), built(there, then, clock.wall()) as scene:
         return report_of(scene, then, given, plan.basis_of(scene.nodes))
 
@@ -104,7 +106,7 @@ class Report:
     @property
     def code(self) -> int:
         """The exit code of the command."""
-        holds = all(holds_out(each) for drilled in self.drilled for each in drilled.damages.values())
+        holds = all(holds_out(damage) for drilled in self.drilled for damage in drilled.damages.values())
         return HOLDS if holds and not self.breaches else DOES_NOT
 
     @property
@@ -125,7 +127,7 @@ class Report:
         return {
             "lost": str(self.loss),
             "worst": {"at": round(worst.at), "step": worst.step},
-            "moments": [_of_moment(each) for each in self.drilled],
+            "moments": [_of_moment(drilled) for drilled in self.drilled],
             "broken": list(self.breaches),
             "assumed": self.basis.document,
             "differences": list(self.basis.remarks),
@@ -170,11 +172,11 @@ def show(report: Report, output: Output) -> None:
 
 def verdict(damage: Damage) -> str:
     """The damage in one sentence."""
-    stops = [_outage(each) for each in damage.outages]
-    stops += [_spell(each) for each in damage.spells if each.hurt in ("without_copy", "without_majority")]
+    stops = [_outage(outage) for outage in damage.outages]
+    stops += [_spell(spell) for spell in damage.spells if spell.hurt in ("without_copy", "without_majority")]
     parts = stops or ["all components serve"]
     if not stops:
-        parts += [_spell(each) for each in damage.spells if each.hurt == "without_spare"]
+        parts += [_spell(spell) for spell in damage.spells if spell.hurt == "without_spare"]
     parts.append("not whole again without help" if damage.whole is None else f"whole again {_after(damage.whole)}")
     # a roll may hurt the same regions once for each pod
     return f"{'; '.join(each if times == 1 else f'{each}, {times} times' for each, times in Counter(parts).items())}."
@@ -213,9 +215,9 @@ def _failover(failover: Failover) -> str:
 
 def events_of(damage: Damage) -> Sequence[tuple[str, str]]:
     """What happens, with its time, in order."""
-    found = [(each.begins, _outage(each)) for each in damage.outages]
-    found += [(each.begins, _spell(each)) for each in damage.spells]
-    found += [(each.at, _failover(each)) for each in damage.failovers]
+    found = [(outage.begins, _outage(outage)) for outage in damage.outages]
+    found += [(spell.begins, _spell(spell)) for spell in damage.spells]
+    found += [(failover.at, _failover(failover)) for failover in damage.failovers]
     found += [(damage.whole, "whole again")] if damage.whole else []
     return [(f"{round(at)}s", what) for at, what in sorted(found, key=lambda each: each[0])]
 
@@ -295,9 +297,9 @@ def timeline_of(damage: Damage) -> Timeline:
 def _moments(report: Report) -> Sequence[tuple[str, str, str]]:
     """A line for each moment."""
     return [
-        (f"{round(each.moment.at)}s", each.moment.step or "the change begins", " ".join(map(verdict, damages)))
-        for each in report.drilled
-        for damages in [each.damages.values()]
+        (f"{round(drilled.moment.at)}s", drilled.moment.step or "the change begins", " ".join(map(verdict, damages)))
+        for drilled in report.drilled
+        for damages in [drilled.damages.values()]
     ]
 
 

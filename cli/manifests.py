@@ -168,14 +168,14 @@ def _problems(tree: Json, model: type[Model]) -> list[Problem]:
         try:
             decoded = decode(tree, model)
         except InvalidField as error:
-            new = {each.field: each for each in error.problems if each.field not in misfits}
+            new = {problem.field: problem for problem in error.problems if problem.field not in misfits}
             misfits |= new
             tree = _without(tree, new)
             if not new:
                 return list(misfits.values())
         else:
-            found = _mistakes(decoded) if isinstance(decoded, Cluster) else ()
-            return [*misfits.values(), *(each for each in found if not _is_below(each.field, misfits))]
+            problems = _mistakes(decoded) if isinstance(decoded, Cluster) else ()
+            return [*misfits.values(), *(problem for problem in problems if not _is_below(problem.field, misfits))]
 
 
 def _mistakes(decoded: Cluster) -> Sequence[Problem]:

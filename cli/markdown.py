@@ -23,8 +23,8 @@ def plain(text: str) -> str:
 
 def paragraphs(texts: Iterable[str]) -> Iterator[str]:
     """The lines of paragraphs."""
-    for each in texts:
-        yield plain(each)
+    for text in texts:
+        yield plain(text)
         yield ""
 
 
@@ -36,7 +36,7 @@ def headed(bold: str, text: str) -> Iterator[str]:
 
 def listing(items: Iterable[str]) -> Iterator[str]:
     """The lines of a list; none without items."""
-    if lines := [f"- {plain(each)}" for each in items]:
+    if lines := [f"- {plain(item)}" for item in items]:
         yield from (*lines, "")
 
 
@@ -50,4 +50,4 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]
 
 def document(lines: Iterable[str]) -> str:
     """A text of these lines."""
-    return "".join(f"{each}\n" for each in lines)
+    return "".join(f"{line}\n" for line in lines)

@@ -58,7 +58,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> in
     parser.add_argument("-o", "--output", default=PLAN_FORMATS[0], choices=PLAN_FORMATS, help="default: table")
     add_policies(parser)
     given = parser.parse_args(arguments)
-    before, after = ([each for path in paths for each in manifests.read(path)] for paths in (given.before, given.after))
+    before, after = (
+        [manifest for path in paths for manifest in manifests.read(path)] for paths in (given.before, given.after)
+    )
     with silent(SystemClock()):
         plan = replace(plan_of(before, after, SystemClock()), policies=given.policies)
     show(plan, output_for(given.output, environ, no_color=False))
@@ -119,7 +121,7 @@ class Plan:
         """The plan for programs."""
         return {
             "clusters": [{"cluster": key} | _document(each) for key, each in self.forecasts.items()],
-            "changes": [_changed(key, each) for key, changes in self.changes.items() for each in changes],
+            "changes": [_changed(key, change) for key, changes in self.changes.items() for change in changes],
             "broken": list(self.breaches),
             "assumed": self.basis.document,
             "differences": list(self.basis.remarks),
@@ -132,11 +134,13 @@ def plan_of(before: Sequence[Manifest], after: Sequence[Manifest], clock: Clock)
 
     Certificates that the clusters need and the manifests lack are issued for the rehearsal. Raises Failure.
     """
-    if not any(each.kind in CLUSTER_MODELS for each in after):
+    if not any(manifest.kind in CLUSTER_MODELS for manifest in after):
         raise PlanFailed(f"--to has no cluster; name a file with one of {', '.join(CLUSTER_MODELS)}")
     missing = issued([*before, *after])
     with failing():
-        found = rehearse([*missing, *(each.body for each in before)], [each.body for each in after], clock.wall())
+        found = rehearse(
+            [*missing, *(manifest.body for manifest in before)], [manifest.body for manifest in after], clock.wall()
+        )
     return Plan(found.forecasts, left_out(after), basis_of(found.nodes), changes=found.changes)
 
 
@@ -168,17 +172,21 @@ def failing() -> Iterator[None]:
 
 def left_out(manifests: Iterable[Manifest]) -> Sequence[str]:
     """The manifests that a rehearsal ignores."""
-    return [f"{each.kind} {each.namespace}/{each.name}" for each in manifests if each.kind not in APPLIED]
+    return [
+        f"{manifest.kind} {manifest.namespace}/{manifest.name}"
+        for manifest in manifests
+        if manifest.kind not in APPLIED
+    ]
 
 
 def breach(policy: Policy, steps: Sequence[Step], floors: Sequence[Floor]) -> str:
     """How steps and lowest numbers of Ready pods break a policy; empty if they do not."""
     if policy.name == MAX_RESTARTS:
-        count = len({each.pod for each in steps if each.act == "restarts"})
+        count = len({step.pod for step in steps if step.act == "restarts"})
         what = f"{count} pods restart" if count != 1 else "1 pod restarts"
         return what if count > policy.bound else ""
     component = MINIMA[policy.name]
-    least = min((each.lowest for each in floors if each.component == component), default=policy.bound)
+    least = min((floor.lowest for floor in floors if floor.component == component), default=policy.bound)
     return f"{component_type(component).title} has {least} Ready pods for a while" if least < policy.bound else ""
 
 
@@ -217,7 +225,7 @@ def verdict(forecast: Forecast) -> str:
 
 def _summary(steps: Sequence[Step]) -> str:
     """How many pods restart, start and leave, e.g. "8 pods restart, 1 pod leaves"."""
-    counts = ((act, len({each.pod for each in steps if each.act == act})) for act in _PLURALS)
+    counts = ((act, len({step.pod for step in steps if step.act == act})) for act in _PLURALS)
     return ", ".join(f"{count} pods {_PLURALS[act]}" if count > 1 else f"1 pod {act}" for act, count in counts if count)
 
 
@@ -260,7 +268,7 @@ def markdown_of(plan: Plan) -> str:
             yield from markdown.headed(key, f": {verdict(forecast)}")
             yield from markdown.listing(map(str, plan.changes.get(key, ())))
             yield from markdown.table(("At", "Pod", "Step"), map(row, forecast.steps))
-            yield from markdown.paragraphs(f"Warning: {each}" for each in forecast.warnings)
+            yield from markdown.paragraphs(f"Warning: {warning}" for warning in forecast.warnings)
             yield from markdown.paragraphs([lowest(forecast.floors)] if forecast.floors else [])
         yield from markdown.paragraphs(_notes(plan))
 
@@ -283,9 +291,11 @@ def _parts(key: str, forecast: Forecast, changes: Sequence[FieldChange]) -> Iter
     yield report_page.listing("Changed fields", map(str, changes))
     yield report_page.timeline(timeline_of(forecast), f"Timeline of {key}")
     yield report_page.table("Steps", ("At", "Pod", "Step"), map(row, forecast.steps))
-    floors = ((component_type(each.component).title, f"{each.before}", f"{each.lowest}") for each in forecast.floors)
+    floors = (
+        (component_type(floor.component).title, f"{floor.before}", f"{floor.lowest}") for floor in forecast.floors
+    )
     yield report_page.table("Ready pods", ("Component", "Before", "At least"), floors)
-    gaps = ((each.at, f"{each.name} {each.what}") for each in _lacks(forecast))
+    gaps = ((bar.at, f"{bar.name} {bar.what}") for bar in _lacks(forecast))
     yield report_page.table("Too few pods", ("At", "Component"), gaps)
 
 
@@ -301,7 +311,7 @@ def _lacks(forecast: Forecast) -> Sequence[Bar]:
 
 def _notes(plan: Plan) -> Iterator[str]:
     others = ((key, changes) for key, changes in plan.changes.items() if key not in plan.forecasts)
-    yield from (f"{key}: {each}" for key, changes in others for each in changes)
+    yield from (f"{key}: {change}" for key, changes in others for change in changes)
     yield from (f"Policy {each}." for each in plan.breaches)
     yield from plan.basis.remarks
     yield from (f"Not rehearsed: {each}." for each in plan.left_out)
@@ -319,6 +329,6 @@ def _floor(floor: Floor) -> str:
 
 def _table(steps: Sequence[Step]) -> Columns:
     table = Columns("AT", "POD", "STEP")
-    for each in steps:
-        table.add(*row(each))
+    for step in steps:
+        table.add(*row(step))
     return table

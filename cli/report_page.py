@@ -40,7 +40,7 @@ def page(title: str, parts: Iterable[str]) -> str:
         "</body>",
         "</html>",
     ]
-    return "".join(f"{each}\n" for each in lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def section(title: str, parts: Iterable[str]) -> str:
@@ -84,12 +84,12 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> st
 
 def listing(title: str, items: Iterable[str]) -> str:
     """A list below its title, or nothing without items."""
-    shown = [f"<li>{as_html(each)}</li>" for each in items]
+    shown = [f"<li>{as_html(item)}</li>" for item in items]
     return "\n".join([f"<h3>{as_html(title)}</h3>", "<ul>", *shown, "</ul>"]) if shown else ""
 
 
 def _row(cell: str, texts: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{as_html(each)}</{cell}>' for each in texts)}</tr>"
+    return f"<tr>{''.join(f'<{cell}>{as_html(text)}</{cell}>' for text in texts)}</tr>"
 
 
 def timeline(drawn: Timeline, name: str) -> str:

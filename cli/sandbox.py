@@ -106,8 +106,8 @@ def change_faults(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     parser.add_argument("on", nargs="?", default="", help="the node, pod, cluster or image")
     given = parser.parse_args(rest)
     with closing(Kubeconfig(given.kubeconfig, "", environ, SystemClock())) as server:
-        for each in _ask(server.client, command, given.fault, given.on)["faults"] or ["nothing is broken"]:
-            print(each)
+        for fault in _ask(server.client, command, given.fault, given.on)["faults"] or ["nothing is broken"]:
+            print(fault)
     return 0
 
 

@@ -103,7 +103,7 @@ def bar_of_lack(found: Gap | Outage) -> Bar:
 
 def bars_of(steps: Sequence[Step]) -> Sequence[Bar]:
     """A bar for each step."""
-    return [Bar(each.pod, _end(each), each.act, each.begins, each.ends) for each in steps]
+    return [Bar(step.pod, _end(step), step.act, step.begins, step.ends) for step in steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Timeline:
     @property
     def seconds(self) -> float:
         """The length of the line."""
-        return max([self.least, *(each.ends or each.begins for each in self.bars)]) or 1.0
+        return max([self.least, *(bar.ends or bar.begins for bar in self.bars)]) or 1.0
 
     def place(self, bar: Bar) -> tuple[float, float]:
         """Where a bar begins, and how long it is, in hundredths of the line."""
@@ -154,7 +154,7 @@ class Timeline:
             "</svg>",
             "</svg>",
         ]
-        return "".join(f"{each}\n" for each in lines)
+        return "".join(f"{line}\n" for line in lines)
 
     def _scale(self, height: int) -> Iterator[str]:
         """Marks of time, from the top to the bottom."""

@@ -34,7 +34,7 @@ def show_plan(
 
     Raises Failure, TransportError.
     """
-    after = _changed(found, [each for path in files for each in manifests.read(path)], settings)
+    after = _changed(found, [manifest for path in files for manifest in manifests.read(path)], settings)
     recording = _recorded(session, found)
     with plan.silent(session.clock):
         planned = _plan(recording, after, session.clock)
@@ -51,12 +51,12 @@ def show_drill(
     Without files and settings nothing changes meanwhile. Raises Failure, TransportError.
     """
     if files or settings:
-        after = _changed(found, [each for path in files for each in manifests.read(path)], settings)
+        after = _changed(found, [manifest for path in files for manifest in manifests.read(path)], settings)
     else:
         check_moment(given, "-f, --set or --version")
         after = []
     recording = _recorded(session, found)
-    objects = [each.body for each in after]
+    objects = [manifest.body for manifest in after]
     with plan.silent(session.clock), plan.failing():
         twin = _twin(recording, after, session.clock)
         with twin.stage:
@@ -76,8 +76,11 @@ def _recorded(session: Session, found: Found) -> Recording:
 def _changed(found: Found, given: Sequence[Manifest], settings: Sequence[str]) -> Sequence[Manifest]:
     """The manifests after the change; the cluster is among them. Raises Failure."""
     namespace, name = found.object.metadata.namespace, found.object.metadata.name
-    placed = [_in_namespace(each, namespace) for each in given]
-    is_it = [(each.kind, each.namespace, each.name) == (found.resource.kind, namespace, name) for each in placed]
+    placed = [_in_namespace(manifest, namespace) for manifest in given]
+    is_it = [
+        (manifest.kind, manifest.namespace, manifest.name) == (found.resource.kind, namespace, name)
+        for manifest in placed
+    ]
     if given and not any(is_it):
         raise Failure(f"{given[0].source.partition(',')[0]}: has no {found.resource.kind} {namespace}/{name}")
     if not given and not settings:
@@ -134,7 +137,7 @@ def _plan(recording: Recording, after: Sequence[Manifest], clock: Clock) -> plan
     with plan.failing():
         twin = _twin(recording, after, clock)
         with twin.stage:
-            rehearsed = rehearse_on(twin, [each.body for each in after])
+            rehearsed = rehearse_on(twin, [manifest.body for manifest in after])
     return plan.Plan(rehearsed.forecasts, plan.left_out(after), _basis(twin), changes=rehearsed.changes)
 
 
@@ -144,9 +147,9 @@ def _twin(recording: Recording, after: Sequence[Manifest], clock: Clock) -> Twin
 
 def _secrets(recording: Recording, after: Sequence[Manifest]) -> Iterator[Json]:
     """Certificates in the Secrets that exist, as far as their names could be read; the rehearsal knows no keys."""
-    documents = [*(Manifest("the cluster", each) for each in recording.clusters), *after]
+    documents = [*(Manifest("the cluster", cluster) for cluster in recording.clusters), *after]
     with tempfile.TemporaryDirectory(prefix="tidb-plan-") as place:
-        issued = {_key(each): each for each in certs.secrets(documents, Path(place))}
+        issued = {_key(secret): secret for secret in certs.secrets(documents, Path(place))}
     for key, each in issued.items():
         if key in recording.secrets or str(SECRETS) in recording.unread:
             yield each

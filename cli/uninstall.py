@@ -139,9 +139,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> in
     with closing(Kubeconfig(given.kubeconfig, given.context, environ, SystemClock())) as server:
         report = check(server.client)
     document = {
-        "objects": [each.document for each in report.held],
-        "notListed": [each.kind for each in report.unseen],
-        "order": [each.kind for each in ORDER],
+        "objects": [held.document for held in report.held],
+        "notListed": [resource.kind for resource in report.unseen],
+        "order": [resource.kind for resource in ORDER],
     }
     output_for(given.output, environ, no_color=False).show(document, lambda: page_of(report))
     return report.code
@@ -159,7 +159,7 @@ def check(client: Client) -> Report:
         except Forbidden:
             unseen.append(resource)
             continue
-        ours = (Held(resource, each) for each in there if any(map(_is_ours, each.metadata.finalizers)))
+        ours = (Held(resource, obj) for obj in there if any(map(_is_ours, obj.metadata.finalizers)))
         held += sorted(ours, key=lambda each: (not each.is_log, each.seen.key))
     return Report(held, unseen)
 
@@ -179,11 +179,11 @@ def page_of(report: Report) -> Page:
             return
         yield f"{len(report.held)} would hang without the operator. While it runs, delete them in this order:"
         table = Columns("OBJECT", "WAITS FOR")
-        for each in report.held:
-            table.add(f"{each.resource.kind} {each.seen.key}", each.waits_for)
+        for held in report.held:
+            table.add(f"{held.resource.kind} {held.seen.key}", held.waits_for)
         yield table
         yield "Where the operator has gone, start it again; or let them go, with what they wait for left undone:"
-        for each in report.held:
-            yield f"  {each.release}"
+        for held in report.held:
+            yield f"  {held.release}"
 
     return lines()

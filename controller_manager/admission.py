@@ -118,11 +118,11 @@ def new_pair(hosts: Sequence[str], now: datetime, earlier: bytes = b"") -> Pair:
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identity), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    kept = [authority, *_still_valid(earlier, now)]
+    certificates = [authority, *_still_valid(earlier, now)]
     pem = serialization.Encoding.PEM
     plain = serialization.NoEncryption()
     return Pair(
-        b"".join(each.public_bytes(pem) for each in kept),
+        b"".join(each.public_bytes(pem) for each in certificates),
         certificate.public_bytes(pem),
         key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain),
     )
@@ -143,10 +143,12 @@ def _builder(
 
 def _still_valid(authorities: bytes, now: datetime) -> Iterator[x509.Certificate]:
     try:
-        found = x509.load_pem_x509_certificates(authorities)
+        certificates = x509.load_pem_x509_certificates(authorities)
     except ValueError:
         return
-    yield from itertools.islice((each for each in found if each.not_valid_after_utc > now), 2)
+    yield from itertools.islice(
+        (certificate for certificate in certificates if certificate.not_valid_after_utc > now), 2
+    )
 
 
 def _name_of(host: str) -> x509.GeneralName:
@@ -244,9 +246,9 @@ class Keeper:
     def _publish(self, tree: Json, bundle: str) -> None:
         """Patch the configuration where it lacks the authorities."""
         webhooks: list[Json] = tree["webhooks"]
-        if all(each["clientConfig"].get("caBundle") == bundle for each in webhooks):
+        if all(webhook["clientConfig"].get("caBundle") == bundle for webhook in webhooks):
             return
-        patched = [each | {"clientConfig": each["clientConfig"] | {"caBundle": bundle}} for each in webhooks]
+        patched = [webhook | {"clientConfig": webhook["clientConfig"] | {"caBundle": bundle}} for webhook in webhooks]
         version = {"resourceVersion": tree["metadata"]["resourceVersion"]}
         patch = {"metadata": version, "webhooks": patched}
         self._client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, self._name, "", patch)
@@ -255,8 +257,8 @@ class Keeper:
 def _hosts(configuration: Json) -> list[str]:
     """The hosts that the API server will ask the certificate for."""
     found = dict[str, None]()
-    for each in configuration.get("webhooks") or ():
-        config = each["clientConfig"]
+    for webhook in configuration.get("webhooks") or ():
+        config = webhook["clientConfig"]
         if service := config.get("service"):
             found[f"{service['name']}.{service['namespace']}.svc"] = None
         elif host := urlsplit(config.get("url") or "").hostname:

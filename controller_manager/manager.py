@@ -197,7 +197,8 @@ class ControllerManager:
             self.fail()
             return
         threads = [
-            threading.Thread(target=self._run_controller, args=(each,), name=each.name) for each in self._controllers
+            threading.Thread(target=self._run_controller, args=(controller,), name=controller.name)
+            for controller in self._controllers
         ]
         for thread in threads:
             thread.start()

@@ -290,7 +290,9 @@ def _section(title: str, topic: Topic, served: Mapping[str, Metric]) -> str:
     shared = _shared_labels(topic)
     says = f"{topic.says} All have {_labels(shared)}." if shared else topic.says
     own = {name: labels for name, labels in topic.labels.items() if not name.startswith(_FROM_CLIENT)}
-    rows = [_row(name, [each for each in labels if each not in shared], served[name]) for name, labels in own.items()]
+    rows = [
+        _row(name, [label for label in labels if label not in shared], served[name]) for name, labels in own.items()
+    ]
     if topic.as_those:
         rows = [f"- {', '.join(f'`{name}`' for name in own)}: as `{topic.as_those}…`."]
     if others := ", ".join(f"`{name}`" for name in topic.labels if name not in own):

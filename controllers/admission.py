@@ -86,7 +86,7 @@ class Finding:
 
 
 def _places(finding: Finding) -> Counter[str]:
-    return Counter(_INDEX.sub("[]", each.field) for each in finding.problems)
+    return Counter(_INDEX.sub("[]", problem.field) for problem in finding.problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ class Judge(Generic[M]):
         """Judge a write; `old` is the object before an update, None for a creation."""
         if new.metadata.deletion_timestamp or (old is not None and _is_same(new, old)):
             return Verdict()
-        model, found = self._find(new, is_new=old is None)
-        warnings = tuple(self._warnings(new, model if found.step is Step.ACCEPTED else None))
-        if not found.problems:
+        model, finding = self._find(new, is_new=old is None)
+        warnings = tuple(self._warnings(new, model if finding.step is Step.ACCEPTED else None))
+        if not finding.problems:
             return Verdict(warnings=warnings)
-        message = "; ".join(map(str, found.problems))
-        if old is None or self._is_refused(found, new, old):
+        message = "; ".join(map(str, finding.problems))
+        if old is None or self._is_refused(finding, new, old):
             return Verdict(message, warnings)
         return Verdict(warnings=(_shown(INVALID, message), *warnings))
 
@@ -265,7 +265,7 @@ class _EmptyLister:
 
 
 def _empty_listers() -> Listers:
-    return Listers(**{each.name: _EmptyLister() for each in fields(Listers)})
+    return Listers(**{field.name: _EmptyLister() for field in fields(Listers)})
 
 
 # The review, as the API server sends it

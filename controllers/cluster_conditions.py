@@ -63,8 +63,10 @@ def headline(ctx: ClusterContext) -> Verdict | None:
     for outcome in (*ctx.outcomes.values(), *ctx.observations.values()):
         if outcome.reason in (NO_SUCH_CLUSTER, NO_PD):
             return Verdict("pd", outcome.reason, f"{outcome.message}.")
-    found = [each for each in workloads(ctx.tc) if each.name in ctx.unavailable] if ctx.unavailable else []
-    first = min(found, key=_rank_as_cause, default=None)
+    components = (
+        [workload for workload in workloads(ctx.tc) if workload.name in ctx.unavailable] if ctx.unavailable else []
+    )
+    first = min(components, key=_rank_as_cause, default=None)
     return ctx.unavailable[first.name] if first else None
 
 

@@ -64,7 +64,7 @@ def cluster_kind(
     def last_written(owner: Object, deps: Dependencies) -> Json | None:
         named = (f"{owner.metadata.name}-{component}" for component in names)
         found = (deps.listers.stateful_sets.get(owner.metadata.namespace, name) for name in named)
-        return own_changes.last_written(owner.metadata.uid, [each for each in found if each is not None])
+        return own_changes.last_written(owner.metadata.uid, [obj for obj in found if obj is not None])
 
     return Kind(
         name=resource.kind.lower(),
@@ -94,11 +94,13 @@ def _with_images_that_run(tc: M, deps: Dependencies) -> M:
 
     The version of such an image is unknown. The tag of `image` may be older, and data do not survive a downgrade.
     """
-    for each in (each for each in workloads(tc) if each.runs_image_field):
-        base_image = each.workload.base_image
-        live = deps.listers.stateful_sets.get(tc.metadata.namespace, member_name(tc, each.name))
-        if live and base_image and image_of(live.decode(), each.name) == base_image:
-            tc = structs.replace(tc, spec=each.type.replaced(tc.spec, structs.replace(each.workload, image="")))
+    for component in (workload for workload in workloads(tc) if workload.runs_image_field):
+        base_image = component.workload.base_image
+        live = deps.listers.stateful_sets.get(tc.metadata.namespace, member_name(tc, component.name))
+        if live and base_image and image_of(live.decode(), component.name) == base_image:
+            tc = structs.replace(
+                tc, spec=component.type.replaced(tc.spec, structs.replace(component.workload, image=""))
+            )
     return tc
 
 

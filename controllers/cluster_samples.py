@@ -28,8 +28,8 @@ def of_status(status: Json) -> Iterator[Sample]:
     yield "ready", (), holds(ready)
     if ready.get("reason") in (NO_SUCH_CLUSTER, NO_PD):
         yield "unavailable", ("pd", ready["reason"]), 1
-    for each in conditions:
-        yield "condition", (each["type"], str(each.get("reason") or "")), holds(each)
+    for condition in conditions:
+        yield "condition", (condition["type"], str(condition.get("reason") or "")), holds(condition)
 
 
 def of_members(status: ComponentStatus, component: str) -> Iterator[Sample]:

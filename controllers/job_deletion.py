@@ -64,8 +64,8 @@ def pod_at_work(runtime: Runtime, namespace: str, name: str) -> str:
     Raises ApiError, TransportError.
     """
     pods = live_pods(runtime, namespace, name)
-    at_work = (each for each in pods if (each.decode().get("status") or {}).get("phase") not in _ENDED)
-    return next((each.metadata.name for each in at_work), "")
+    at_work = (pod for pod in pods if (pod.decode().get("status") or {}).get("phase") not in _ENDED)
+    return next((obj.metadata.name for obj in at_work), "")
 
 
 def lingering_pod(runtime: Runtime, namespace: str, name: str) -> str:

@@ -30,12 +30,12 @@ def prune(ctx: Reconcile[Any], resource: Resource, wanted: Collection[str]) -> N
     Claims have no owner, so they stay. Raises OwnerGone, Conflict, other ApiErrors, TransportError.
     """
     runtime = ctx.owned.runtime
-    found = [each for each in ctx.lister(resource).list(ctx.namespace) if each.metadata.name not in wanted]
-    unwanted = [each for each in found if ctx.controls(each) and not each.metadata.deletion_timestamp]
+    found = [obj for obj in ctx.lister(resource).list(ctx.namespace) if obj.metadata.name not in wanted]
+    unwanted = [obj for obj in found if ctx.controls(obj) and not obj.metadata.deletion_timestamp]
     if not unwanted or not ctx.is_confirmed():
         # the change of an outdated owner starts another reconcile
         return
-    for name in (each.metadata.name for each in unwanted):
+    for name in (obj.metadata.name for obj in unwanted):
         if delete_if(runtime.client, resource, name, ctx.namespace, ctx.controls):
             what = f"delete {resource.kind} {name} in {ctx.owned.resource.kind} {ctx.name} successful"
             runtime.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)

@@ -93,11 +93,11 @@ def _claim_of_others(ctx: Reconcile[Any], desired: Json) -> Refused | None:
     """The refusal to create a StatefulSet whose pods would mount a claim of another owner; claims are read live."""
     name, client = desired["metadata"]["name"], ctx.owned.runtime.client
     for pod in (f"{name}-{ordinal}" for ordinal in ordinals_of(desired)):
-        for each in claims_of_templates(desired, pod):
-            claim = client.find(PERSISTENT_VOLUME_CLAIMS, each, ctx.namespace)
+        for template in claims_of_templates(desired, pod):
+            claim = client.find(PERSISTENT_VOLUME_CLAIMS, template, ctx.namespace)
             owner = other_owner(claim, name, pod) if claim else None
             if owner:
-                what = f"PersistentVolumeClaim {each} exists and is controlled by {owner.kind} {owner.name}"
+                what = f"PersistentVolumeClaim {template} exists and is controlled by {owner.kind} {owner.name}"
                 way_out = f"delete or rename it, or rename the {ctx.owned.resource.kind}"
                 return Refused(FOREIGN_OWNER, f"{what}; {way_out}", _LOOK_AGAIN)
     return None
@@ -135,7 +135,7 @@ def _unready(ctx: Reconcile[Any], live: Json) -> tuple[str, str]:
     name, runtime = live["metadata"]["name"], ctx.owned.runtime
     pods = [f"{name}-{ordinal}" for ordinal in ordinals_of(live)] or [f"{name}-0"]
     troubles = ((pod, trouble_of_pod(runtime, ctx.namespace, name, pod)) for pod in pods)
-    return next((each for each in troubles if each[1]), (pods[0], "kubectl describe pod tells how it does"))
+    return next((trouble for trouble in troubles if trouble[1]), (pods[0], "kubectl describe pod tells how it does"))
 
 
 def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:

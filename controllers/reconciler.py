@@ -211,7 +211,10 @@ class Reconciler(Generic[M, C, D, R]):
         status: Json = msgspec.to_builtins(self._kind.status(ctx))
         conditions: list[Json] = stored.get("conditions") or []
         if (others := self._kind.others_conditions(ctx)) is not None:
-            conditions = [*others, *(each for each in conditions if each.get("type") in (*values, UNKNOWN_FIELDS))]
+            conditions = [
+                *others,
+                *(condition for condition in conditions if condition.get("type") in (*values, UNKNOWN_FIELDS)),
+            ]
         for kind, value in values.items():
             before = conditions
             conditions = with_condition(before, kind, value, now, update_time=self._kind.update_times)
@@ -233,7 +236,7 @@ class Reconciler(Generic[M, C, D, R]):
         # with v1.6's CRDs `metadata.generation` also grows when the status changes
         spec, last = digest([owner.decode().get("spec"), message]), memory.reported_spec
         # after a restart the condition shows if the process before has reported it
-        reported = last == spec if last else any(_refuses(each, message) for each in conditions)
+        reported = last == spec if last else any(_refuses(condition, message) for condition in conditions)
         if not reported:
             log.error(f"{self._kind.resource.kind} is not valid", problems=[str(problem) for problem in problems])
             self._runtime.recorder.event(owner, WARNING, "FailedValidation", message)

@@ -107,9 +107,9 @@ class Runtime:
         The priority is NEWS, so that each is synced once before the changes that the first of these syncs cause.
         """
         for resource, lister, enqueue in self._acted_for:
-            for each in lister.list():
-                if is_new(shared_by(resource, each.key)):
-                    enqueue(each.key)
+            for obj in lister.list():
+                if is_new(shared_by(resource, obj.key)):
+                    enqueue(obj.key)
 
     def memory(self, make: Callable[[], T], resource: Resource | None) -> Memory[T]:
         """A controller's memory of each object of a resource, kept while the object belongs to this process.

@@ -33,7 +33,7 @@ def listed_clusters(owner: Object) -> list[str]:
 
 def _keys(owner: Object, references: list[Json | None], *, own_namespace: bool = False) -> list[str]:
     own = owner.metadata.namespace
-    named = [each for each in references if each and each.get("name")]
+    named = [reference for reference in references if reference and reference.get("name")]
     return [f"{own if own_namespace else each.get('namespace') or own}/{each['name']}" for each in named]
 
 

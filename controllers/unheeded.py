@@ -38,8 +38,8 @@ def conditions(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
 
 def of_kind(ctx: Reconcile[Any]) -> Mapping[str, ConditionValue]:
     """The condition of an object that is not a cluster: it lists the fields without effect."""
-    found = ignored_by(ctx.owned.resource.kind, ctx.owner.decode()["spec"])
-    return reported(ctx.owner, ctx.owned.runtime.recorder, FIELDS_IGNORED, found)
+    problems = ignored_by(ctx.owned.resource.kind, ctx.owner.decode()["spec"])
+    return reported(ctx.owner, ctx.owned.runtime.recorder, FIELDS_IGNORED, problems)
 
 
 def reported(
@@ -59,10 +59,10 @@ def with_ignored_fields(
 
     `conditions` are those last written: the CRDs of v1.6 drop the conditions of some kinds.
     """
-    found = ignored_by(owner.kind, owner.decode()["spec"])
-    if not found and not condition_of(conditions, FIELDS_IGNORED):
+    problems = ignored_by(owner.kind, owner.decode()["spec"])
+    if not problems and not condition_of(conditions, FIELDS_IGNORED):
         return conditions
-    value = _named(owner, conditions, recorder, FIELDS_IGNORED, found) if found else CORRECTED
+    value = _named(owner, conditions, recorder, FIELDS_IGNORED, problems) if problems else CORRECTED
     return with_condition(conditions, FIELDS_IGNORED, value, now)
 
 

@@ -59,4 +59,4 @@ def _found(owner: Object, model: type[Model]) -> Sequence[str]:
         spec = owner.decode().get("spec")
     except RecursionError:  # the decoding of the model reports this
         return ()
-    return [str(each) for each in unknown_fields({"spec": spec}, model)]
+    return [str(field) for field in unknown_fields({"spec": spec}, model)]

@@ -24,6 +24,6 @@ class Validity:
             return ()
         readings = Readings()
         with effects.watched() as noted:
-            found = judge(readings)
-        self._valid, self._readings = None if found or noted.count else cached, readings
-        return found
+            problems = judge(readings)
+        self._valid, self._readings = None if problems or noted.count else cached, readings
+        return problems

@@ -124,8 +124,8 @@ class AddressBook:
         """
         service = re.escape(f"{self.cluster}-pump")
         suffix = rf"(\.{re.escape(self.namespace)}(\.svc(\..+)?)?)?"
-        found = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
-        return None if found is None else int(found[1])
+        match = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
+        return None if match is None else int(match[1])
 
     def tidb_service_host(self) -> str:
         """The host of the TiDB Service that SQL clients use (A10)."""
@@ -147,11 +147,11 @@ class AddressBook:
         host is compared, where v1.6 searches for a pattern (lifecycle.md 4.1).
         """
         host = _host(address)
-        found = self._own(component, host)
-        if found is None:
+        match = self._own(component, host)
+        if match is None:
             return Stranger.UNCLEAR if self._looks_own(component, address.lower(), host) else Stranger.PEER
-        elsewhere = self.across_k8s and self.cluster_domain and found["domain"] not in (None, self.cluster_domain)
-        return Stranger.PEER if elsewhere else int(found["ordinal"])
+        elsewhere = self.across_k8s and self.cluster_domain and match["domain"] not in (None, self.cluster_domain)
+        return Stranger.PEER if elsewhere else int(match["ordinal"])
 
     def ordinal_of(self, component: str, address: str) -> int | None:
         """The ordinal of this cluster's pod that advertises `address`; None if it is not a known pod of the cluster."""
@@ -160,14 +160,14 @@ class AddressBook:
 
     def domain_of(self, component: str, address: str) -> str | None:
         """The domain in the address of one of this cluster's pods, empty if it has none; None for other addresses."""
-        found = self._own(component, _host(address))
-        return None if found is None else found["domain"] or ""
+        match = self._own(component, _host(address))
+        return None if match is None else match["domain"] or ""
 
     def _own(self, component: str, host: str) -> re.Match[str] | None:
         """The parsed host of a pod of this cluster; None for any other host."""
-        found, workload = _MEMBER.fullmatch(host), f"{self.cluster}-{component}"
+        match, workload = _MEMBER.fullmatch(host), f"{self.cluster}-{component}"
         ours = (workload, f"{workload}-peer", self.namespace)
-        return found if found and found.group("workload", "service", "namespace") == ours else None
+        return match if match and match.group("workload", "service", "namespace") == ours else None
 
     def _looks_own(self, component: str, address: str, host: str) -> bool:
         """True if an address names a pod or the peer Service of this cluster and does not clearly belong to another
@@ -236,15 +236,15 @@ class Reach:
 
     def _is_peer(self, component: str, host: str, port: int) -> bool:
         """True if a host is a PD member of another TidbCluster that shares PD with this one."""
-        found = _MEMBER.fullmatch(host)
-        if component != "pd" or found is None or found["service"] != f"{found['workload']}-peer":
+        match = _MEMBER.fullmatch(host)
+        if component != "pd" or match is None or match["service"] != f"{match['workload']}-peer":
             return False
-        cluster = found["workload"].removesuffix("-pd")
-        if cluster == found["workload"]:
+        cluster = match["workload"].removesuffix("-pd")
+        if cluster == match["workload"]:
             return False
-        domain = found["domain"] or ""
+        domain = match["domain"] or ""
         if domain in ("", _DEFAULT_DOMAIN, self.book.cluster_domain):
-            return self.shares_pd(found["namespace"], cluster)
+            return self.shares_pd(match["namespace"], cluster)
         # a member in another Kubernetes cluster: the spec allows them, and the operator cannot look them up
         return self.book.across_k8s and port == PD_CLIENT_PORT
 

@@ -64,8 +64,10 @@ def authority_of(ca: bytes, certificate: Certificate) -> Certificate | None:
     Of several, e.g. during a rotation, the one that is valid longest. Raises BadCertificate.
     """
     found = (each for each in _authorities(ca) if each["subject"] == certificate.issuer)
-    made = [Certificate((), _time(each["notBefore"]), _time(each["notAfter"]), each["issuer"]) for each in found]
-    return max(made, key=lambda each: each.ends, default=None)
+    certificates = [
+        Certificate((), _time(each["notBefore"]), _time(each["notAfter"]), each["issuer"]) for each in found
+    ]
+    return max(certificates, key=lambda each: each.ends, default=None)
 
 
 def check_trust(cert: bytes, key: bytes, role: Role, ca: bytes) -> None:

@@ -87,19 +87,19 @@ class DMMasterClient:
         master itself.
         """
         found = self._list("master", timeout).master
-        listed = (found.masters if found else None) or ()
-        if not listed:
+        masters = (found.masters if found else None) or ()
+        if not masters:
             raise self._call.malformed(f"{_MEMBERS}?master=true", "malformed answer: it lists no master")
         return tuple(
             LiveMaster(
-                name=each.name,
-                id=each.member_id,
-                alive=each.alive,
-                peer_urls=tuple(each.peer_urls or ()),
-                client_urls=tuple(each.client_urls or ()),
+                name=master.name,
+                id=master.member_id,
+                alive=master.alive,
+                peer_urls=tuple(master.peer_urls or ()),
+                client_urls=tuple(master.client_urls or ()),
                 maker=_LIVE_READ,
             )
-            for each in listed
+            for master in masters
         )
 
     def led_masters(self, side_by_side: SideBySide = _IN_TURN) -> tuple[str, tuple[LiveMaster, ...]]:
@@ -107,24 +107,26 @@ class DMMasterClient:
 
         Raises Unavailable, ApiError; MalformedAnswer for a list that lacks the leader.
         """
-        leader, found = both(side_by_side, self.leader, self.masters)
-        if leader and all(each.name != leader for each in found):
-            what = f"malformed answer: it lists {len(found)} masters, and not the one that leads"
+        leader, masters = both(side_by_side, self.leader, self.masters)
+        if leader and all(master.name != leader for master in masters):
+            what = f"malformed answer: it lists {len(masters)} masters, and not the one that leads"
             raise self._call.malformed(f"{_MEMBERS}?master=true", what)
-        return leader, found
+        return leader, masters
 
     def workers(self) -> tuple[LiveWorker, ...]:
         """All workers that ever registered and have not been removed. Raises Unavailable, ApiError."""
-        found = self._list("worker").worker
+        workers = self._list("worker").worker
         return tuple(
-            LiveWorker(name=each.name, address=each.addr, stage=each.stage, source=each.source, maker=_LIVE_READ)
-            for each in (found.workers if found else None) or ()
+            LiveWorker(
+                name=worker.name, address=worker.addr, stage=worker.stage, source=worker.source, maker=_LIVE_READ
+            )
+            for worker in (workers.workers if workers else None) or ()
         )
 
     def leader(self) -> str:
         """The name of the leader, or empty. Raises Unavailable, ApiError."""
-        found = self._list("leader").leader
-        return found.name if found else ""
+        leader = self._list("leader").leader
+        return leader.name if leader else ""
 
     def evict_leader(self) -> None:
         """Ask this master to give up leadership. Call the leader itself, not the Service.

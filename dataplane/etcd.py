@@ -40,8 +40,8 @@ class EtcdClient:
 
     def entry(self, key: str) -> Entry | None:
         """The value of a key and its lease. Raises like `get`."""
-        found = self._call.ask_json(_RANGE, {"key": _encoded(key.encode())}, _ANSWER)
-        return Entry(found.kvs[0].value, found.kvs[0].lease) if found.kvs else None
+        answer = self._call.ask_json(_RANGE, {"key": _encoded(key.encode())}, _ANSWER)
+        return Entry(answer.kvs[0].value, answer.kvs[0].lease) if answer.kvs else None
 
     def below(self, prefix: str) -> Mapping[str, bytes]:
         """The keys that begin with `prefix` (not empty) and their values.
@@ -49,8 +49,8 @@ class EtcdClient:
         Raises Unavailable, ApiError; NotFound if the gateway is disabled.
         """
         asked = _below(prefix)
-        found = self._call.ask_json(_RANGE, asked, _ANSWER)
-        return {each.key.decode("utf-8", "replace"): each.value for each in found.kvs or ()}
+        answer = self._call.ask_json(_RANGE, asked, _ANSWER)
+        return {key_value.key.decode("utf-8", "replace"): key_value.value for key_value in answer.kvs or ()}
 
     def seconds_left(self, lease: int) -> int:
         """The remaining seconds of a lease, after which its keys vanish; negative if it has expired. Raises

@@ -424,7 +424,10 @@ def _root(error: Exception) -> BaseException:
     current: BaseException = error
     while True:
         named = getattr(current, "reason", None) or getattr(current, "original_error", None)
-        inner = next((each for each in (named, *current.args) if isinstance(each, BaseException)), None)
+        inner = next(
+            (base_exception for base_exception in (named, *current.args) if isinstance(base_exception, BaseException)),
+            None,
+        )
         if inner is None:
             return current
         current = inner

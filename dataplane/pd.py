@@ -297,12 +297,12 @@ class PDClient:
 
     def members(self, timeout: float = TIMEOUT) -> LiveMembership:
         """All members. Raises Unavailable, ApiError."""
-        found = self._call.get_json("/pd/api/v1/members", _MEMBERS, timeout=timeout)
+        members = self._call.get_json("/pd/api/v1/members", _MEMBERS, timeout=timeout)
         return LiveMembership(
-            found.header.cluster_id if found.header else 0,
-            tuple(LiveMember(*_fields(entry), maker=_LIVE_READ) for entry in found.members or ()),
-            _named(found.leader),
-            _named(found.etcd_leader),
+            members.header.cluster_id if members.header else 0,
+            tuple(LiveMember(*_fields(entry), maker=_LIVE_READ) for entry in members.members or ()),
+            _named(members.leader),
+            _named(members.etcd_leader),
         )
 
     def leader(self) -> Member:
@@ -425,12 +425,12 @@ class PDClient:
         TypeError if PD has not listed the store; Unavailable, ApiError, LeaseExpired.
         """
         path = f"/pd/api/v1/store/{_shown(store).id}"
-        listed = self.stores()
-        found = next((each for each in listed if each.id == store.id), None)
+        stores = self.stores()
+        found = next((each for each in stores if each.id == store.id), None)
         if found is None:
             return True
         self._require_same_address("DELETE", path, store, found)
-        if not may_go(listed):
+        if not may_go(stores):
             return False
         about = {"store": store.id, "address": store.address}
         answer = self._call.write("DELETE", path, also=_GONE, done="store removal begun", about=about)
@@ -514,10 +514,13 @@ class PDClient:
         ApiError.
         """
         try:
-            found = self._call.get_json(f"/pd/api/v2/ms/members/{service}", _MICROSERVICES)
+            microservices = self._call.get_json(f"/pd/api/v2/ms/members/{service}", _MICROSERVICES)
         except NotFound:
             return None
-        return tuple(Microservice(each.name or each.address, each.address) for each in found or ())
+        return tuple(
+            Microservice(microservice.name or microservice.address, microservice.address)
+            for microservice in microservices or ()
+        )
 
     def microservice_primary(self, service: str) -> str:
         """The address of the primary of `tso` or `scheduling`, or empty. Raises Unavailable, ApiError."""
@@ -774,8 +777,8 @@ def _space(status: _StoreStatus) -> Space | None:
 
 def _bytes(size: str) -> int | None:
     """The bytes of a size such as `98.6GiB`; None if the text is not a size."""
-    found = _SIZE.fullmatch(size)
-    return int(float(found["number"]) * _UNITS[found["unit"]]) if found else None
+    match = _SIZE.fullmatch(size)
+    return int(float(match["number"]) * _UNITS[match["unit"]]) if match else None
 
 
 def _trailing_ids(names: Iterable[str]) -> Iterable[int]:

@@ -94,9 +94,9 @@ _RESULT = msgspec.json.Decoder(_Result)
 
 def _node(value: bytes) -> LivePumpNode:
     try:
-        found = _NODE.decode(value)
+        node = _NODE.decode(value)
     except UNREADABLE as error:
         # the error does not name the key: the server may choose any text that begins with the prefix
         reason = f"a Pump node {misread(value, error)}"
         raise MalformedAnswer("GET", _PREFIX, _DONE, reason=reason) from error
-    return LivePumpNode(found.node_id, found.host, found.state, maker=_LIVE_READ)
+    return LivePumpNode(node.node_id, node.host, node.state, maker=_LIVE_READ)

@@ -19,8 +19,8 @@ _LEASE = 600
 def stale_servers(etcd: EtcdClient) -> Sequence[str]:
     """The servers (`host:port`) that ended without deregistering. Raises Unavailable, ApiError; NotFound as `below`."""
     keys = etcd.below(_SERVERS)
-    servers = (found[1] for key in keys if (found := _OF_SERVER.fullmatch(key)))
-    return [each for each in servers if f"{_SERVERS}{each}{_TTL}" not in keys]
+    servers = (match[1] for key in keys if (match := _OF_SERVER.fullmatch(key)))
+    return [server for server in servers if f"{_SERVERS}{server}{_TTL}" not in keys]
 
 
 def forget(etcd: EtcdClient, server: str) -> None:

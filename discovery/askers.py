@@ -42,7 +42,9 @@ def doubt_about(pod: Object | None, name: str, workload: str, source: str, *, co
     """
     if pod is None:
         return f"pod {name} does not exist"
-    if not any((each.kind, each.name) == ("StatefulSet", workload) for each in pod.metadata.owner_references):
+    if not any(
+        (reference.kind, reference.name) == ("StatefulSet", workload) for reference in pod.metadata.owner_references
+    ):
         return f"pod {name} does not belong to StatefulSet {workload}"
     if pod.metadata.deletion_timestamp:
         return f"pod {name} is being deleted"
@@ -68,8 +70,8 @@ def _serves(tree: Json) -> bool:
     """True if a readiness probe has succeeded. Without a probe, a pod is Ready as soon as its containers run."""
     containers = (tree.get("spec") or {}).get("containers") or ()
     conditions = (tree.get("status") or {}).get("conditions") or ()
-    is_ready = any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
-    return is_ready and any(each.get("readinessProbe") for each in containers)
+    is_ready = any((condition.get("type"), condition.get("status")) == ("Ready", "True") for condition in conditions)
+    return is_ready and any(container.get("readinessProbe") for container in containers)
 
 
 def _addresses(tree: Json) -> list[str]:

@@ -89,14 +89,14 @@ class DMDiscovery:
         if dc.spec.master is None:
             raise Refused(f"DMCluster {self._namespace}/{pod.cluster} has no spec.master")
         try:
-            found = self._masters.masters(dc, _LONGEST_READ)
+            masters = self._masters.masters(dc, _LONGEST_READ)
         except DataPlaneError as error:
             if doubt := self._clusters.doubt(self._namespace, f"{pod.cluster}-{_MASTER}", pod.pod, source):
                 raise Refused(f"{doubt}; {error}") from error
             with self._lock:
                 self._memory(dc).note_question(pod.pod, arrived)
             return self._begin(dc, pod, error)
-        return self._join(dc, pod, found)
+        return self._join(dc, pod, masters)
 
     def _memory(self, dc: DMCluster) -> Memory:
         """The memory of this cluster; a recreated cluster with the same name starts with an empty one."""
@@ -106,7 +106,7 @@ class DMDiscovery:
         return memory
 
     def _join(self, dc: DMCluster, pod: Asker, found: Sequence[LiveMaster]) -> str:
-        urls = [each.peer_urls[0] for each in found if each.name != pod.pod and each.peer_urls]
+        urls = [master.peer_urls[0] for master in found if master.name != pod.pod and master.peer_urls]
         if not urls:
             raise Refused(f"DM-master lists no member other than {pod.pod} itself")
         pods = desired_pods(dc, _MASTER)
@@ -123,9 +123,11 @@ class DMDiscovery:
 
         def others_first() -> str:
             memory = self._memory(dc)
-            known = Evidence(memory.empty(self._clock.now()), present, "", memory.bootstrapping)
+            evidence = Evidence(memory.empty(self._clock.now()), present, "", memory.bootstrapping)
             ordered = is_ordered(dc, _MASTER)
-            return not_the_turn(pod.pod, pods, known) or others_may_have_data(pod.pod, pods, known, ordered=ordered)
+            return not_the_turn(pod.pod, pods, evidence) or others_may_have_data(
+                pod.pod, pods, evidence, ordered=ordered
+            )
 
         with self._lock:
             reason = _exists(dc) or _sign_of_life(silence) or others_first()

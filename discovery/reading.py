@@ -63,7 +63,7 @@ class _LiveObjects:
             field_selector=field_selector,
             metadata_only=True,
         )
-        return [each.metadata for each in page.items]
+        return [item.metadata for item in page.items]
 
 
 class LiveClusters(_LiveObjects):

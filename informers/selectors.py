@@ -85,18 +85,18 @@ _PRESENCE = re.compile(rf"(?P<operator>!?)\s*{_KEY}")
 
 
 def _parse(text: str) -> Requirement:
-    if found := _SET.fullmatch(text):
-        values = tuple(value.strip() for value in found["values"].split(","))
+    if match := _SET.fullmatch(text):
+        values = tuple(value.strip() for value in match["values"].split(","))
         if not all(re.fullmatch(_VALUE, value) for value in values):
             raise SelectorError(text)
-        return Requirement(found["key"], Operator(found["operator"]), values)
-    if found := _EQUALITY.fullmatch(text):
-        operator = Operator.NOT_IN if found["operator"] == "!=" else Operator.IN
-        return Requirement(found["key"], operator, (found["value"],))
-    if found := _ORDER.fullmatch(text):
-        return Requirement(found["key"], Operator(found["operator"]), (found["value"],))
-    if found := _PRESENCE.fullmatch(text):
-        return Requirement(found["key"], Operator.ABSENT if found["operator"] else Operator.EXISTS)
+        return Requirement(match["key"], Operator(match["operator"]), values)
+    if match := _EQUALITY.fullmatch(text):
+        operator = Operator.NOT_IN if match["operator"] == "!=" else Operator.IN
+        return Requirement(match["key"], operator, (match["value"],))
+    if match := _ORDER.fullmatch(text):
+        return Requirement(match["key"], Operator(match["operator"]), (match["value"],))
+    if match := _PRESENCE.fullmatch(text):
+        return Requirement(match["key"], Operator.ABSENT if match["operator"] else Operator.EXISTS)
     raise SelectorError(text)
 
 

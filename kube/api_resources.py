@@ -57,7 +57,7 @@ class ApiResources:
         if known is not None:
             return known
         answer = self._client.get_as(root, _LIST)
-        names = frozenset(each.name for each in answer.resources)
+        names = frozenset(resource.name for resource in answer.resources)
         with self._lock:
             self._names[root] = names
         return names

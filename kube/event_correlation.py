@@ -108,15 +108,15 @@ def together(happenings: Iterable[Happening], reasons: Collection[str]) -> list[
     merged: list[Happening] = []
     latest: dict[tuple[str, ...], int] = {}
     messages: dict[tuple[str, ...], set[str]] = {}
-    for each in happenings:
-        known, at = messages.setdefault(each.story, set()), latest.get(each.story)
-        joined = f"{merged[at].message}; {each.message}" if at is not None else ""
-        if at is None or each.reason not in reasons or each.message in known or len(joined) > _LONGEST:
-            latest[each.story] = len(merged)
-            merged.append(each)
+    for happening in happenings:
+        known, at = messages.setdefault(happening.story, set()), latest.get(happening.story)
+        joined = f"{merged[at].message}; {happening.message}" if at is not None else ""
+        if at is None or happening.reason not in reasons or happening.message in known or len(joined) > _LONGEST:
+            latest[happening.story] = len(merged)
+            merged.append(happening)
         else:
-            merged[at] = replace(each, message=joined)
-        known.add(each.message)
+            merged[at] = replace(happening, message=joined)
+        known.add(happening.message)
     return merged
 
 

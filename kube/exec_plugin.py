@@ -81,7 +81,7 @@ def ask(plugin: Plugin, cluster: Json, directory: Path, patience: float = _PATIE
     """
     interactive = asks_people(plugin)
     patience = _PATIENCE_WITH_PEOPLE if interactive else patience
-    environ = {**os.environ, **{each.name: each.value for each in plugin.env}}
+    environ = {**os.environ, **{variable.name: variable.value for variable in plugin.env}}
     environ["KUBERNETES_EXEC_INFO"] = msgspec.json.encode(_question(plugin, cluster, interactive)).decode()
     try:
         done = subprocess.run(  # noqa: S603 - what the kubeconfig names

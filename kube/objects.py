@@ -172,9 +172,9 @@ def is_observed(tree: Json) -> bool:
 def condition_of(conditions: Iterable[Json], kind: str) -> Json:
     """The condition of a type in a status (meta/v1 Condition); empty if there is none."""
     # other clients may have removed fields
-    for each in conditions:
-        if each.get("type") == kind:
-            return each
+    for condition in conditions:
+        if condition.get("type") == kind:
+            return condition
     return {}
 
 

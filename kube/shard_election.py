@@ -107,8 +107,8 @@ class ShardElections:
     def run(self, stop: Stop) -> None:
         """Take part until `stop` is set or a shard is lost; then release the held shards."""
         threads = [
-            threading.Thread(target=each.run, args=(stop,), name=f"shard-{each.number}-election")
-            for each in self.shards
+            threading.Thread(target=shard.run, args=(stop,), name=f"shard-{shard.number}-election")
+            for shard in self.shards
         ]
         for thread in threads:
             thread.start()
@@ -117,7 +117,7 @@ class ShardElections:
 
     def is_healthy(self) -> bool:
         """False if this process believes that it holds a shard but is long overdue with its renewal (LE-21)."""
-        return all(each.elector.is_healthy() for each in self.shards)
+        return all(shard.elector.is_healthy() for shard in self.shards)
 
     def is_divided_otherwise(self) -> bool:
         """True if the holder of shard 0's Lease divides the clusters differently, or not at all."""
@@ -130,7 +130,7 @@ class ShardElections:
 
     def held_by(self) -> Counter[str]:
         """The number of shards that each process holds, as far as known."""
-        return Counter(holder for each in self.shards if (holder := each.elector.incumbent))
+        return Counter(holder for shard in self.shards if (holder := shard.elector.incumbent))
 
     def should_ask_for(self, shard: int) -> bool:
         """True if this process should claim a shard: its holder has two more, and no other claim is open."""

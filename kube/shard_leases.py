@@ -77,11 +77,11 @@ def division_of(lease: Object) -> Division | None:
 def claim_on(lease: Object) -> str:
     """The process that claims a Lease's shard and has not received it; else empty. Raises ApiError."""
     try:
-        found = _CLAIMS.decode(lease.metadata.annotations.get(WANTED, ""))
+        claim = _CLAIMS.decode(lease.metadata.annotations.get(WANTED, ""))
     except msgspec.MsgspecError:
         return ""
     record = record_of(lease)
-    return found.by if found.transitions == record.transitions and found.by != record.holder else ""
+    return claim.by if claim.transitions == record.transitions and claim.by != record.holder else ""
 
 
 def ask_for(client: Client, namespace: str, name: str, claim: Claim, timeout: float) -> None:

@@ -88,7 +88,9 @@ def _named(tree: Json, kind: str) -> list[Json]:
     if not isinstance(entries, list):
         return []
     # anything else is not an entry
-    return [each for each in entries if isinstance(each, dict) and isinstance(each.get("name"), str) and each["name"]]
+    return [
+        entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str) and entry["name"]
+    ]
 
 
 def _from(file: Path, entry: Json) -> Json:

@@ -102,8 +102,8 @@ def _refusal(ctx: ReconcileContext, namespace: str, name: str, found: Object | N
 
 def clusters_of_addresses(addresses: Iterable[str]) -> list[tuple[str, str]]:
     """Namespace and name of the TidbClusters to whose PD the addresses lead, through a Service or a pod."""
-    named = [found for address in addresses if (found := _PD_SERVICE.fullmatch(host_of(address)))]
-    return [(found["namespace"], found["cluster"]) for found in named]
+    named = [match for address in addresses if (match := _PD_SERVICE.fullmatch(host_of(address)))]
+    return [(match["namespace"], match["cluster"]) for match in named]
 
 
 def pd(ctx: ReconcileContext) -> PDClient:

@@ -69,7 +69,7 @@ class Seen:
     @property
     def failed(self) -> list[Server]:
         """The servers with a known trouble."""
-        return [each for each in self.servers if each.trouble]
+        return [server for server in self.servers if server.trouble]
 
     @property
     def pods(self) -> str:
@@ -106,7 +106,7 @@ def _quorum_lost(seen: Seen, outage: Outage, running: int) -> Verdict:
     else:
         what = f"{row.title} has lost its quorum: {running} of {total} members are running again, and none leads yet"
         detail = seen.answer
-    failed = tuple(each.name for each in seen.failed)
+    failed = tuple(server.name for server in seen.failed)
     return Verdict(row.name, outage.reason, f"{what}. {outage.effect} See {page}.", detail, failed)
 
 
@@ -146,4 +146,4 @@ def _none_serves(seen: Seen) -> Verdict | None:
 def _names(servers: Sequence[Server]) -> str:
     more = f" and {len(servers) - _NAMED} more" if len(servers) > _NAMED else ""
     in_order = sorted(servers, key=lambda each: (len(each.name), each.name))
-    return ", ".join(f"{each.name} ({each.trouble})" for each in in_order[:_NAMED]) + more
+    return ", ".join(f"{server.name} ({server.trouble})" for server in in_order[:_NAMED]) + more

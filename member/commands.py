@@ -156,10 +156,10 @@ def _about_to_restart(body: Json, pods: Sequence[Object]) -> list[str]:
     partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
     observed = is_observed(body)
     return [
-        each.metadata.name
-        for each in pods
-        if ordinal_of(each.metadata.name) >= partition
-        and not (observed and each.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == status.get("updateRevision"))
+        pod.metadata.name
+        for pod in pods
+        if ordinal_of(pod.metadata.name) >= partition
+        and not (observed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == status.get("updateRevision"))
     ]
 
 
@@ -206,7 +206,7 @@ def has_begun(ctx: ClusterContext, pod: Object) -> bool:
 def store_label(ctx: ClusterContext, pod: Object) -> str:
     """The id of the store that left, from the labels of the pod or its claims; empty if neither has it."""
     carriers = (pod, *(claim for _, claim in _claims(ctx, pod)))
-    return next(filter(None, (each.metadata.labels.get(labels.STORE_ID) for each in carriers)), "")
+    return next(filter(None, (obj.metadata.labels.get(labels.STORE_ID) for obj in carriers)), "")
 
 
 def _claims(ctx: ClusterContext, pod: Object) -> list[tuple[Resource, Object]]:

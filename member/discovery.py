@@ -197,7 +197,7 @@ async def act(ctx: ClusterContext) -> Outcome:
     if tc.spec.paused and ctx.held is Held.NO:
         return paused(tc.metadata.name)
     role, account, binding = (
-        each.get(ctx.namespace, name) for each in (listers.roles, listers.service_accounts, listers.role_bindings)
+        lister.get(ctx.namespace, name) for lister in (listers.roles, listers.service_accounts, listers.role_bindings)
     )
     writes = (
         partial(apply, ctx, ROLES, role_of(tc), role),

@@ -200,24 +200,24 @@ def majority_without(pd: PDClient, member: LiveMember, members: Sequence[LiveMem
 
 def may_remove(healths: Sequence[Health], member_id: int) -> bool:
     """True if this member is not healthy, and a majority without it is (I9, I24)."""
-    lost = any(each.member_id == member_id and not each.healthy for each in healths)
-    healthy = sum(each.healthy for each in healths)
+    lost = any(health.member_id == member_id and not health.healthy for health in healths)
+    healthy = sum(health.healthy for health in healths)
     return lost and healthy > len(healths) // 2
 
 
 def master_gone(ctx: DMContext, pod: str) -> Evidence | None:
     """Evidence from a quorum of DM masters that none belongs to this pod (I4). Raises DataPlaneError."""
-    found = _quorum_of_masters(ctx)
-    if not found or any(each.name == pod for each in found):
+    masters = _quorum_of_masters(ctx)
+    if not masters or any(master.name == pod for master in masters):
         return None
     return Evidence(_LIVE_READ, f"DM has no master for pod {pod}")
 
 
 def _quorum_of_masters(ctx: DMContext) -> Sequence[LiveMaster]:
     """All DM masters; empty unless one leads and a majority is alive, as the list may otherwise be old."""
-    leader, found = api_clients.dm_masters(ctx).led_masters()
-    alive = sum(each.alive for each in found)
-    return found if leader and alive > len(found) // 2 else ()
+    leader, masters = api_clients.dm_masters(ctx).led_masters()
+    alive = sum(master.alive for master in masters)
+    return masters if leader and alive > len(masters) // 2 else ()
 
 
 def masters_without(masters: Sequence[LiveMaster], master: LiveMaster) -> Evidence | None:
@@ -233,7 +233,7 @@ def worker_gone(ctx: DMContext, pod: str) -> Evidence | None:
 
     The list of a new leader is empty for a moment. Raises DataPlaneError, ApiError, TransportError.
     """
-    listed = {each.name for each in api_clients.dm_masters(ctx).workers()}
+    listed = {worker.name for worker in api_clients.dm_masters(ctx).workers()}
     if pod in listed or not _names_others(pods_live(ctx, "dm-worker"), pod, listed) or not _quorum_of_masters(ctx):
         return None
     return Evidence(_LIVE_READ, f"DM has no worker for pod {pod}")
@@ -243,7 +243,7 @@ def _names_others(pods: LivePods, pod: str, listed: Collection[str]) -> bool:
     """True if the list has every other Ready pod; an empty list counts only if no other pod exists."""
     others = [each for each in pods.pods if each.metadata.name != pod]
     expected = ready_pods(others) if listed else others
-    return all(each.metadata.name in listed for each in expected)
+    return all(obj.metadata.name in listed for obj in expected)
 
 
 def worker_unbound(worker: LiveWorker) -> Evidence | None:
@@ -311,7 +311,7 @@ def _agreed(ctx: ReconcileContext, says: Callable[[PDClient], str]) -> Evidence 
 
 def _ready_members(ctx: ReconcileContext) -> Sequence[str]:
     """The Ready pods of the cluster's own PD."""
-    return [each.metadata.name for each in ready_pods(pods_of(ctx, "pd"))] if ctx.tc.spec.pd else ()
+    return [pod.metadata.name for pod in ready_pods(pods_of(ctx, "pd"))] if ctx.tc.spec.pd else ()
 
 
 def _witness(ctx: ReconcileContext, ordinal: int, says: Callable[[PDClient], str]) -> str | None:
@@ -348,7 +348,7 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
 
 def _has_had_stores(ctx: ReconcileContext) -> bool:
     """True if the status, or a label of a volume claim, mentions a store."""
-    return bool(ctx.status.tikv.stores) or any(STORE_ID in each.metadata.labels for each in claims_of_cluster(ctx))
+    return bool(ctx.status.tikv.stores) or any(STORE_ID in claim.metadata.labels for claim in claims_of_cluster(ctx))
 
 
 def not_serving(ctx: ClusterContext, component: str, pod: str, ask: Callable[[], object]) -> Evidence | None:
@@ -380,11 +380,11 @@ def pump_node_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
     """
     book = address_book(ctx.tc)
     owned = [(book.pump_ordinal(each.host), each) for each in api_clients.pump_nodes(ctx)]
-    left = [node for ordinal, node in owned if ordinal == ordinal_of(pod)]
-    if any(each.state != PUMP_OFFLINE for each in left) or not is_same_cluster(ctx):
+    nodes = [node for ordinal, node in owned if ordinal == ordinal_of(pod)]
+    if any(each.state != PUMP_OFFLINE for each in nodes) or not is_same_cluster(ctx):
         return None
-    if left:
-        return Evidence(_LIVE_READ, f"Pump node {left[0].id} is offline")
+    if nodes:
+        return Evidence(_LIVE_READ, f"Pump node {nodes[0].id} is offline")
     listed = {pod_name(ctx.tc, "pump", ordinal) for ordinal, _ in owned if ordinal is not None}
     if not _names_others(pods_live(ctx, "pump"), pod, listed):
         return None
@@ -426,7 +426,7 @@ def _status_and_annotations(cluster: Json) -> tuple[Json | None, Json | None]:
 def _pods(cluster: Json, ctx: ClusterContext) -> dict[str, OrdinalSet]:
     """The pods that each component wants, including substitutes and spares."""
     tc = gated(with_defaults(decode(cluster, type(ctx.tc))), ctx.tc.metadata.counts_slots)
-    return {each.name: desired_ordinals(tc, each.name) for each in components(tc)}
+    return {component.name: desired_ordinals(tc, component.name) for component in components(tc)}
 
 
 def is_same_cluster(ctx: ReconcileContext) -> bool:

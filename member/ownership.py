@@ -95,8 +95,8 @@ _LOOKS_OWN = "which looks like a pod of this cluster but is not an address that 
 
 
 def _named_like(tc: TidbCluster, name: str) -> int | Stranger:
-    found = re.fullmatch(rf"{re.escape(member_name(tc, 'pd'))}-(0|[1-9]\d*)", name.lower())
-    return int(found[1]) if found else address_book(tc).owner_of("pd", name)
+    match = re.fullmatch(rf"{re.escape(member_name(tc, 'pd'))}-(0|[1-9]\d*)", name.lower())
+    return int(match[1]) if match else address_book(tc).owner_of("pd", name)
 
 
 def _urls(member: Member | Health | PDMember) -> tuple[str, ...]:

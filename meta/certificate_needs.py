@@ -47,20 +47,20 @@ def needs(tc: Cluster) -> Mapping[str, Need]:
         # a shortcut: computing the mounts takes a while
         return {}
     found: dict[str, Need] = {}
-    for each in _all(tc):
-        known = found.get(each.secret, each)
-        found[each.secret] = replace(
+    for need in _all(tc):
+        known = found.get(need.secret, need)
+        found[need.secret] = replace(
             known,
-            components=tuple(dict.fromkeys((*known.components, *each.components))),
-            mounted_by=tuple(dict.fromkeys((*known.mounted_by, *each.mounted_by))),
-            has_ca=known.has_ca or each.has_ca,
+            components=tuple(dict.fromkeys((*known.components, *need.components))),
+            mounted_by=tuple(dict.fromkeys((*known.mounted_by, *need.mounted_by))),
+            has_ca=known.has_ca or need.has_ca,
         )
     return found
 
 
 def dialled_hosts(tc: Cluster, need: Need) -> tuple[str, ...]:
     """Host names that clients certainly dial, one for each form of name."""
-    return tuple(host for each in need.components for host in _dialled(tc, each)) if need.internal else ()
+    return tuple(host for component in need.components for host in _dialled(tc, component)) if need.internal else ()
 
 
 def all_hosts(tc: Cluster, need: Need) -> tuple[str, ...]:
@@ -69,8 +69,8 @@ def all_hosts(tc: Cluster, need: Need) -> tuple[str, ...]:
     endings = ("", f".{namespace}", f".{namespace}.svc", *([f".{namespace}.svc.{domain}"] if domain else []))
     bases = (
         base
-        for each in need.components
-        for base in (member_name(tc, each), peer_service(tc, each), f"*.{peer_service(tc, each)}")
+        for component in need.components
+        for base in (member_name(tc, component), peer_service(tc, component), f"*.{peer_service(tc, component)}")
     )
     names = dict.fromkeys(f"{base}{ending}" for base in bases for ending in endings)
     return (*names, "localhost", "127.0.0.1", "::1")
@@ -101,7 +101,7 @@ def _all(tc: Cluster) -> Iterator[Need]:
         yield Need(cluster_client_secret(tc), Role.CLIENT)
     if discovery_mtls(tc):
         yield Need(cluster_secret(tc, _DISCOVERY), components=(_DISCOVERY,))
-    present = {each.name for each in component_types(tc.kind) if each.slot.spec(tc.spec)}
+    present = {component_type.name for component_type in component_types(tc.kind) if component_type.slot.spec(tc.spec)}
     for name in workload_names(tc.kind):
         if name in present and not workload(name).unused(tc):
             yield from _mounted(tc, name)
@@ -111,7 +111,7 @@ def _mounted(tc: Cluster, component: str) -> Iterator[Need]:
     """The Secrets that a component's pods mount, found by the names of the volumes."""
     pod = workload(component).stateful_set(tc, "")["spec"]["template"]["spec"]
     secrets = {each["name"]: each["secret"]["secretName"] for each in pod.get("volumes") or () if "secret" in each}
-    own = {each.certificate_volume for each in component_types(tc.kind)}
+    own = {component_type.certificate_volume for component_type in component_types(tc.kind)}
     client = _tls_of_clients(tc)
     for volume, secret in secrets.items():
         if volume in own:

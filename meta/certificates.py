@@ -97,7 +97,9 @@ def _missing(ctx: ClusterContext, wanted: Mapping[str, Need]) -> str:
 
 def _until_next_word(findings: Mapping[str, Finding], now: datetime) -> float | None:
     """Seconds until a certificate expires or its expiry is first reported, if that is soon; else None."""
-    moments = (each.ends - before for each in findings.values() if each.ends for before in (*WARNINGS.values(), _END))
+    moments = (
+        finding.ends - before for finding in findings.values() if finding.ends for before in (*WARNINGS.values(), _END)
+    )
     left = [(moment - now).total_seconds() + _PAST for moment in moments if moment >= now]
     return min((each for each in left if each < _BEFORE_LONG), default=None)
 

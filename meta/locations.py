@@ -114,7 +114,7 @@ def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], servers: Mapping[s
             continue
         labels = _labels_for(component(ctx.tc, kind))
         if found := {**labels, **(location(node, keys) if labels else {}), **with_zone(node, keys)}:
-            restarts = tuple(each.restart_count for each in pod.decode_as(Pod).status.container_statuses)
+            restarts = tuple(status.restart_count for status in pod.decode_as(Pod).status.container_statuses)
             yield _LocationUpdate(name, (pod.metadata.uid, restarts), found, partial(locate, ctx, name, found))
 
 

@@ -46,7 +46,7 @@ async def act(ctx: ClusterContext) -> Outcome:
         return Done("paused")
     holding = claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind))
     deferred = claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred, ctx.tc.kind))
-    await conclude_all(chain((_unlock(ctx, claim) for claim in holding), (_go_on(ctx, each) for each in deferred)))
+    await conclude_all(chain((_unlock(ctx, claim) for claim in holding), (_go_on(ctx, obj) for obj in deferred)))
     return Done()
 
 

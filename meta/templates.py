@@ -25,16 +25,16 @@ _LOOK_AGAIN = 20.0
 def stateful_sets(ctx: ClusterContext) -> list[Json]:
     """The cached StatefulSets of the cluster."""
     found = (ctx.stateful_set(name) for name in workload_names(ctx.tc.kind))
-    return [each.decode() for each in found if each is not None and not each.metadata.deletion_timestamp]
+    return [obj.decode() for obj in found if obj is not None and not obj.metadata.deletion_timestamp]
 
 
 def unlabelled_pods(ctx: ClusterContext, sets: Collection[Json], seen: Collection[str]) -> Iterator[Object]:
     """Pods of StatefulSets that the cache lacks. Raises ApiError, TransportError."""
-    for each in sets:
-        for ordinal in ordinals_of(each).ordinals:
-            name = f"{each['metadata']['name']}-{ordinal}"
+    for stateful_set in sets:
+        for ordinal in ordinals_of(stateful_set).ordinals:
+            name = f"{stateful_set['metadata']['name']}-{ordinal}"
             pod = _looked_for(ctx, name, name in seen)
-            if pod is not None and not pod.metadata.deletion_timestamp and _is_pod_of(each, pod):
+            if pod is not None and not pod.metadata.deletion_timestamp and _is_pod_of(stateful_set, pod):
                 yield pod
 
 
@@ -56,7 +56,7 @@ def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json],
     These are the selector's labels, and all of the template's if the pod runs the newest revision. A pod with an
     unknown revision, or none, counts as running the newest if its spec agrees in everything and no rolling update runs.
     """
-    owner = next((each for each in sets if _is_pod_of(each, pod)), None)
+    owner = next((stateful_set for stateful_set in sets if _is_pod_of(stateful_set, pod)), None)
     if owner is None:
         return DesiredMetadata()
     selected: dict[str, str] = owner["spec"]["selector"].get("matchLabels") or {}

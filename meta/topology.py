@@ -36,4 +36,4 @@ def act(ctx: ReconcileContext) -> Outcome:
 
 def _others_wait_for_pd(ctx: ReconcileContext) -> bool:
     """True if PD is slow and other work is in progress, which this clean-up must not delay."""
-    return bool(ctx.deps.dataplane.slow) and any(isinstance(each, Waiting) for each in ctx.outcomes.values())
+    return bool(ctx.deps.dataplane.slow) and any(isinstance(outcome, Waiting) for outcome in ctx.outcomes.values())

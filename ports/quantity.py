@@ -29,14 +29,14 @@ _QUANTITY = re.compile(
 @lru_cache(maxsize=4096)
 def parse(quantity: str | int | float) -> Decimal:
     """The exact value in units, bytes for storage and memory. Raises ValueError when it is not a quantity."""
-    found = _QUANTITY.fullmatch(str(quantity))
-    if found is None:
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
         raise ValueError(f"{quantity!r} is not a quantity; use, for example, 10Gi, 500m or 2")
-    text, exponent = found["number"], found["exponent"] or "0"
+    text, exponent = match["number"], match["exponent"] or "0"
     if len(text) > _BEYOND or len(exponent) > _LONGEST_EXPONENT:
         raise ValueError(f"a quantity of {len(text) + len(exponent)} digits; use, for example, 10Gi, 500m or 2")
     number = Decimal(text).scaleb(max(-_BEYOND, min(_BEYOND, int(exponent))))
-    return number * SUFFIXES[found["suffix"] or ""]
+    return number * SUFFIXES[match["suffix"] or ""]
 
 
 def units(quantity: str | int | float) -> int:

@@ -131,7 +131,7 @@ class StorageFiles:
 
     def names(self) -> Sequence[str]:
         with _as_os_errors():
-            return [each.key for page in self._storage.pages() for each in page]
+            return [stored.key for page in self._storage.pages() for stored in page]
 
     def read(self, name: str) -> bytes:
         with _as_os_errors():

@@ -89,8 +89,8 @@ def _volume(surroundings: Surroundings) -> Iterator[Path]:
         try:
             yield directory
         finally:
-            there = (each for each in directory.rglob("*") if each.is_file())
-            disk.objects = {str(each.relative_to(directory)): each.read_bytes() for each in there}
+            there = (path for path in directory.rglob("*") if path.is_file())
+            disk.objects = {str(path.relative_to(directory)): path.read_bytes() for path in there}
 
 
 class _Tidb:

@@ -154,12 +154,12 @@ def _rehearsed(scene: Scene, after: Sequence[Json]) -> Rehearsed:
 
 def clusters_of(objects: Iterable[Json]) -> list[Json]:
     """The clusters among objects."""
-    return [each for each in objects if each["kind"] in CLUSTER_MODELS]
+    return [item for item in objects if item["kind"] in CLUSTER_MODELS]
 
 
 def put(scene: Scene, objects: Iterable[Json]) -> Mapping[str, Sequence[FieldChange]]:
     """Create or replace objects, as a user does. Returns the fields that change, by object."""
-    found = ((_key(each), _put(scene.stage.admin, each)) for each in objects)
+    found = ((_key(item), _put(scene.stage.admin, item)) for item in objects)
     return {key: changes for key, changes in found if changes}
 
 
@@ -231,9 +231,9 @@ def _nodes(clusters: Iterable[Json]) -> Iterator[NodeSpec]:
     groups: dict[tuple[tuple[str, str], ...], int] = {(): ZONES}
     for tree in clusters:
         tc = with_defaults(decode(tree, CLUSTER_MODELS[tree["kind"]]))
-        for each in workloads(tc):
-            labels = tuple(sorted((each.node_selector | _required_labels(each.affinity or {})).items()))
-            groups[labels] = max(groups.get(labels, ZONES), desired_replicas(tc, each.name))
+        for workload in workloads(tc):
+            labels = tuple(sorted((workload.node_selector | _required_labels(workload.affinity or {})).items()))
+            groups[labels] = max(groups.get(labels, ZONES), desired_replicas(tc, workload.name))
     numbers = count()
     for labels, size in groups.items():
         for index in range(size):

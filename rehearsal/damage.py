@@ -72,19 +72,19 @@ class Damage:
     @property
     def stops(self) -> bool:
         """True if something does not serve for longer than regions take to elect a leader."""
-        return bool(self.outages) or any(each.hurt in ("without_copy", "without_majority") for each in self.spells)
+        return bool(self.outages) or any(spell.hurt in ("without_copy", "without_majority") for spell in self.spells)
 
     @property
     def severity(self) -> tuple[float, ...]:
         """Greater is worse: first data without a copy, then what stops, then data without a spare, then how long."""
         forever = float("inf")
-        of = {hurt: [each for each in self.spells if each.hurt == hurt] for hurt in HURTS}
+        of = {hurt: [spell for spell in self.spells if spell.hurt == hurt] for hurt in HURTS}
 
         def seconds(spells: Sequence[Spell | Outage]) -> float:
-            return sum(forever if each.seconds is None else each.seconds for each in spells)
+            return sum(forever if spell.seconds is None else spell.seconds for spell in spells)
 
         return (
-            max((each.most for each in of["without_copy"]), default=0),
+            max((spell.most for spell in of["without_copy"]), default=0),
             seconds([*of["without_majority"], *self.outages]),
             forever if self.whole is None else 0.0,
             seconds(of["without_spare"]),
@@ -97,17 +97,17 @@ def damage(frames: Sequence[Frame], struck: float) -> Damage:
     found = forecast(frames)
     at = next((number for number, each in enumerate(frames) if each.at >= struck), len(frames) - 1)
     since, last = frames[at:], frames[-1]
-    steps = [each for each in found.steps if each.ends is None or each.ends > struck]
+    steps = [step for step in found.steps if step.ends is None or step.ends > struck]
     return Damage(
         end=found.end,
         reason=last.reason,
         message=found.message,
         whole=_recovery_time(frames, since, struck),
         outages=list(_outages(found, last, struck)),
-        spells=[each for hurt in HURTS for each in _spells(frames[0], since, hurt, struck)],
+        spells=[spell for hurt in HURTS for spell in _spells(frames[0], since, hurt, struck)],
         failovers=list(_failovers(since, found, struck)),
-        floors=[replace(each, lowest=min(frame.ready(each.component) for frame in since)) for each in found.floors],
-        steps=[replace(each, begins=each.begins - struck, ends=_after(each.ends, struck)) for each in steps],
+        floors=[replace(floor, lowest=min(frame.ready(floor.component) for frame in since)) for floor in found.floors],
+        steps=[replace(step, begins=step.begins - struck, ends=_after(step.ends, struck)) for step in steps],
     )
 
 
@@ -157,13 +157,13 @@ def _count(regions: Regions | None, hurt: Hurt) -> int:
 def _failovers(since: Sequence[Frame], found: Forecast, struck: float) -> Iterator[Failover]:
     """Each lost pod with the next pod of its component that starts."""
     known = dict(since[0].lost)
-    starts = [each for each in found.steps if each.act == "starts" and each.begins >= struck]
+    starts = [step for step in found.steps if step.act == "starts" and step.begins >= struck]
     for frame in since:
         for pod, component in frame.lost.items():
             if pod in known:
                 continue
             known[pod] = component
-            of = next((each for each in starts if each.component == component and each.begins >= frame.at), None)
+            of = next((step for step in starts if step.component == component and step.begins >= frame.at), None)
             if of is None:
                 yield Failover(pod, component, frame.at - struck)
             else:

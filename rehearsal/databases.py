@@ -48,9 +48,9 @@ class Volumes:
         """The disk at a path of a pod's containers; None if no claim is mounted there."""
         spec = self.pods[namespace, pod]["spec"]
         claims = {
-            each["name"]: each["persistentVolumeClaim"]["claimName"]
-            for each in spec.get("volumes") or ()
-            if "persistentVolumeClaim" in each
+            volume["name"]: volume["persistentVolumeClaim"]["claimName"]
+            for volume in spec.get("volumes") or ()
+            if "persistentVolumeClaim" in volume
         }
         mounts = {
             mount["mountPath"].rstrip("/"): claims[mount["name"]]
@@ -91,12 +91,12 @@ class Databases:
 
     def resume(self, clusters: Sequence[Cluster]) -> None:
         """Write the members and stores in the statuses of clusters to the volumes."""
-        for each in clusters:
-            if isinstance(each, DMCluster):
-                self._resume_masters(each)
-            elif isinstance(each, TidbCluster) and each.status.pd.members:
+        for cluster in clusters:
+            if isinstance(cluster, DMCluster):
+                self._resume_masters(cluster)
+            elif isinstance(cluster, TidbCluster) and cluster.status.pd.members:
                 others = (other for other in clusters if isinstance(other, TidbCluster))
-                self._resume_pd(each, [other for other in others if _uses(other, each)])
+                self._resume_pd(cluster, [other for other in others if _uses(other, cluster)])
 
     def _resume_masters(self, dc: DMCluster) -> None:
         status, spec = dc.status.master, dc.spec.master
@@ -121,14 +121,14 @@ class Databases:
 
     def _admit(self, quorum: "_Quorum", namespace: str, members: Iterable[PDMember]) -> None:
         """Add members to a quorum, and note their membership on their volumes."""
-        for each in members:
-            pod, url = each.name.partition(".")[0], urlsplit(each.client_url)
+        for member in members:
+            pod, url = member.name.partition(".")[0], urlsplit(member.client_url)
             peer_url = f"{url.scheme}://{url.hostname}:{quorum.peer_port}"
             version = self.volumes.version(namespace, pod)
-            quorum.cluster.admit(Member(int(each.id), each.name, peer_url, each.client_url, version))
+            quorum.cluster.admit(Member(int(member.id), member.name, peer_url, member.client_url, version))
             disk = self.volumes.disk(namespace, pod, _below(quorum.directory, quorum.sub_directory))
             if disk is not None:
-                disk.data = PdData(quorum.cluster, int(each.id))
+                disk.data = PdData(quorum.cluster, int(member.id))
                 disk.files["member/wal/0.wal"] = ""
 
     def _stores(self, tc: TidbCluster, cluster: PdCluster) -> Iterator[Store]:
@@ -138,17 +138,17 @@ class Databases:
         beat = Heartbeat(self.clock.now(), self.clock.wall().timestamp())
         tikv = _below("/var/lib/tikv", own.data_sub_dir if own else "")
         for status, engine in ((tc.status.tikv, {}), (tc.status.tiflash, _TIFLASH)):
-            for each in status.stores.values():
-                pod = self.volumes.pods[namespace, each.pod_name]
+            for store in status.stores.values():
+                pod = self.volumes.pods[namespace, store.pod_name]
                 labels = location(self.nodes.get(pod["spec"]["nodeName"], {}), keys) | engine
-                path = self._tiflash_path(namespace, each.pod_name) if engine else tikv
-                disk = self.volumes.disk(namespace, each.pod_name, path)
+                path = self._tiflash_path(namespace, store.pod_name) if engine else tikv
+                disk = self.volumes.disk(namespace, store.pod_name, path)
                 if disk is not None:
-                    disk.data = StoreData(cluster.id, int(each.id))
-                version = self.volumes.version(namespace, each.pod_name)
-                yield Store(int(each.id), each.ip, version, beat.wall, beat, labels=labels)
-            for each in status.tombstone_stores.values():
-                removed = Store(int(each.id), each.ip, cluster.stores.cluster_version, 0.0, beat, labels=dict(engine))
+                    disk.data = StoreData(cluster.id, int(store.id))
+                version = self.volumes.version(namespace, store.pod_name)
+                yield Store(int(store.id), store.ip, version, beat.wall, beat, labels=labels)
+            for store in status.tombstone_stores.values():
+                removed = Store(int(store.id), store.ip, cluster.stores.cluster_version, 0.0, beat, labels=dict(engine))
                 removed.node_state = NodeState.REMOVED
                 yield removed
 
@@ -188,7 +188,7 @@ def _below(directory: str, name: str) -> str:
 
 def _leaders(clusters: Iterable[TidbCluster]) -> dict[int, int]:
     """The leaders of the TiKV stores that are Up, by id."""
-    stores = (store for each in clusters for store in each.status.tikv.stores.values())
+    stores = (store for cluster in clusters for store in cluster.status.tikv.stores.values())
     return {int(store.id): store.leader_count for store in stores}
 
 

@@ -123,9 +123,9 @@ def _moments(scene: Scene, after: Sequence[Json], when: When) -> Sequence[Moment
     first = Forks[Mapping[str, Forecast]]()
     first.start(lambda: change(scene, after))
     (forecasts,) = first.results()
-    steps = sorted((each for found in forecasts.values() for each in found.steps), key=lambda each: each.begins)
+    steps = sorted((step for found in forecasts.values() for step in found.steps), key=lambda each: each.begins)
     if when.step:
-        found = next((each for each in steps if named(each) == when.step), None)
+        found = next((step for step in steps if named(step) == when.step), None)
         if found is None:
             known = ", ".join(map(named, steps)) or "none, since no pod restarts, starts or leaves"
             raise NoSuchThing(f"--during {when.step!r}: the change has no such step; it has: {known}")
@@ -136,7 +136,7 @@ def _moments(scene: Scene, after: Sequence[Json], when: When) -> Sequence[Moment
             raise NoSuchThing(f"--at {when.at:g}s: the change is over after {end:g}s; name a time up to then")
         return [Moment(when.at, _step_at(when.at, steps))]
     each_step = list(map(_moment, steps)) if when.each else []
-    return list({each.at: each for each in (Moment(), *each_step)}.values())
+    return list({moment.at: moment for moment in (Moment(), *each_step)}.values())
 
 
 def _moment(step: Step) -> Moment:
@@ -149,7 +149,7 @@ def named(step: Step) -> str:
 
 
 def _step_at(at: float, steps: Sequence[Step]) -> str:
-    return next((named(each) for each in steps if each.begins <= at and (each.ends is None or at < each.ends)), "")
+    return next((named(step) for step in steps if step.begins <= at and (step.ends is None or at < step.ends)), "")
 
 
 # The loss
@@ -166,7 +166,7 @@ def _check(scene: Scene, loss: Loss) -> None:
 def _nodes(scene: Scene) -> Mapping[str, str]:
     """The zones of the nodes, by name."""
     nodes = (each["metadata"] for each in scene.stage.world.mirror.list(NODES))
-    return {each["name"]: (each.get("labels") or {}).get(_ZONE, "") for each in nodes}
+    return {node["name"]: (node.get("labels") or {}).get(_ZONE, "") for node in nodes}
 
 
 def _zones(scene: Scene) -> Mapping[str, str]:
@@ -237,7 +237,7 @@ class _Watcher(Watcher):
         if film.pd is None:
             return False
         stores, now = film.pd.stores, self._stage.clock.now()
-        return any(stores.true_state(each, now) == "Disconnected" for each in stores.all())
+        return any(stores.true_state(store, now) == "Disconnected" for store in stores.all())
 
     def _is_new(self) -> bool:
         seen = [part for film in self._all for part in self._parts(film)]
@@ -248,4 +248,4 @@ class _Watcher(Watcher):
 
     def _parts(self, film: Film) -> list[object]:
         pd = film.pd
-        return [pd.stores.regions, [each.died_at is None for each in pd.stores.all()]] if pd else []
+        return [pd.stores.regions, [store.died_at is None for store in pd.stores.all()]] if pd else []

@@ -68,8 +68,11 @@ class Film:
         mirror, tree = self._world.mirror, self._tree
         uid = (tree.get("metadata") or {}).get("uid")
         sets = [each for each in mirror.list(STATEFUL_SETS, self._namespace) if uid and _controller(each) == uid]
-        by_uid = {each["metadata"]["uid"]: each["metadata"]["labels"][COMPONENT_LABEL] for each in sets}
-        by_name = {each["metadata"]["name"]: by_uid[each["metadata"]["uid"]] for each in sets}
+        by_uid = {
+            stateful_set["metadata"]["uid"]: stateful_set["metadata"]["labels"][COMPONENT_LABEL]
+            for stateful_set in sets
+        }
+        by_name = {stateful_set["metadata"]["name"]: by_uid[stateful_set["metadata"]["uid"]] for stateful_set in sets}
         of_pods = {
             each["metadata"]["name"]: (each, component)
             for each in mirror.list(PODS, self._namespace)
@@ -83,7 +86,7 @@ class Film:
             at=round(self._world.data_plane.clock.now() - self._began, 3),
             pods={name: self._pod(each, component) for name, (each, component) in of_pods.items()},
             replicas=self._replicas_kept(component for _, component in of_pods.values())
-            | {by_uid[each["metadata"]["uid"]]: each["spec"]["replicas"] for each in sets},
+            | {by_uid[stateful_set["metadata"]["uid"]]: stateful_set["spec"]["replicas"] for stateful_set in sets},
             is_ready=condition_of(conditions, "Ready").get("status") == "True",
             is_waiting=progressing.get("status") == "True",
             reason=str(progressing.get("reason") or ""),
@@ -102,7 +105,7 @@ class Film:
     def _replicas_kept(self, components: Iterable[str]) -> dict[str, int]:
         """The last known replicas of components that have pods, for those whose StatefulSet is being recreated."""
         before = self.frames[-1].replicas if self.frames else {}
-        return {each: before[each] for each in components if each in before}
+        return {component: before[component] for component in components if component in before}
 
     def _pod(self, tree: Json, component: str) -> Pod:
         meta = tree["metadata"]
@@ -121,7 +124,7 @@ class Film:
 
 def _controller(tree: Json) -> str:
     owners = tree["metadata"].get("ownerReferences") or ()
-    return next((str(each["uid"]) for each in owners if each.get("controller")), "")
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
 
 
 def _lost(status: Mapping[str, Any]) -> Iterator[str]:
@@ -134,8 +137,8 @@ def _lost(status: Mapping[str, Any]) -> Iterator[str]:
 def _regions(pd: PdCluster | None) -> Regions | None:
     if pd is None or not pd.stores.bootstrapped:
         return None
-    dead = {each.id for each in pd.stores.all() if each.died_at is not None}
-    alive = [(sum(peer not in dead for peer in each.peers), each) for each in pd.stores.regions]
+    dead = {store.id for store in pd.stores.all() if store.died_at is not None}
+    alive = [(sum(peer not in dead for peer in region.peers), region) for region in pd.stores.regions]
     return Regions(
         total=len(alive),
         without_spare=sum(2 * (count - 1) <= len(each.peers) for count, each in alive),
@@ -167,6 +170,6 @@ class Watcher:
     def is_over(self) -> bool:
         """True if nothing more will happen."""
         last = [film.frames[-1] for film in self._films]
-        if all(each.is_over or each.is_held or each.is_refused for each in last):
+        if all(frame.is_over or frame.is_held or frame.is_refused for frame in last):
             return self.quiet >= REFUSED
         return self.quiet >= PATIENCE

@@ -79,12 +79,14 @@ class Frame:
 
     def looks_like(self, other: "Frame") -> bool:
         """True if only the time and the words have changed, e.g. the number of leaders that a wait still counts."""
-        mine, others = ((each.pods, each.replicas, each.reason, each.lost, each.regions) for each in (self, other))
+        mine, others = (
+            (frame.pods, frame.replicas, frame.reason, frame.lost, frame.regions) for frame in (self, other)
+        )
         return mine == others
 
     def ready(self, component: str) -> int:
         """The number of pods of a component that serve."""
-        return sum(each.component == component and each.is_ready and not each.is_leaving for each in self.pods.values())
+        return sum(pod.component == component and pod.is_ready and not pod.is_leaving for pod in self.pods.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +147,16 @@ def forecast(frames: Sequence[Frame]) -> Forecast:
     """The forecast from the frames of a rehearsal; the first is the one before the change."""
     last = frames[-1]
     steps = sorted(_steps(frames), key=lambda each: (each.begins, each.pod))
-    components = dict.fromkeys(each.component for frame in frames for each in frame.pods.values())
+    components = dict.fromkeys(pod.component for frame in frames for pod in frame.pods.values())
     floors = [
         Floor(component, frames[0].ready(component), min(frame.ready(component) for frame in frames))
         for component in components
         if frames[0].ready(component)
     ]
     gaps = [gap for component in components if frames[0].ready(component) for gap in _gaps(frames, component)]
-    end, seconds = _end(last), max((each.ends or last.at for each in steps), default=0.0)
+    end, seconds = _end(last), max((step.ends or last.at for step in steps), default=0.0)
     message = "" if end == "done" else last.message
-    warnings = [each for each in last.warnings if each not in frames[0].warnings]
+    warnings = [warning for warning in last.warnings if warning not in frames[0].warnings]
     return Forecast(end, message, seconds, steps, floors, gaps, warnings)
 
 

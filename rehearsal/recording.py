@@ -85,7 +85,7 @@ def assemble(
     unread: Mapping[str, str],
 ) -> Recording:
     """A recording from lists of objects; `pods` are from all namespaces. Foreign objects are left out."""
-    uids = {each["metadata"]["uid"] for each in clusters}
+    uids = {cluster["metadata"]["uid"] for cluster in clusters}
     owned: dict[Resource, Sequence[Json]] = {
         resource: [each for each in found.get(resource, ()) if _owners(each) & uids]
         for resource in (STATEFUL_SETS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
@@ -108,8 +108,10 @@ def assemble(
         used = [each for each in found.get(resource, ()) if _key(each) in names - known]
         owned[resource] = [*owned[resource], *used]
     own = {each["metadata"]["uid"] for each in owned[PODS]}
-    neighbours = [each for each in pods if each["metadata"]["uid"] not in own and not _is_discovery(each, instances)]
-    by_kind = {kind: [each for each in clusters if each["kind"] == kind.kind] for kind in (TIDB_CLUSTERS, DM_CLUSTERS)}
+    neighbours = [pod for pod in pods if pod["metadata"]["uid"] not in own and not _is_discovery(pod, instances)]
+    by_kind = {
+        kind: [cluster for cluster in clusters if cluster["kind"] == kind.kind] for kind in (TIDB_CLUSTERS, DM_CLUSTERS)
+    }
     claims = {each["metadata"]["uid"] for each in owned[PERSISTENT_VOLUME_CLAIMS]}
     of_all = {resource: found.get(resource, ()) for resource in _OF_ALL}
     of_all[PERSISTENT_VOLUMES] = [each for each in of_all[PERSISTENT_VOLUMES] if _may_be_used(each, claims)]
@@ -123,7 +125,7 @@ class _Reader:
 
     def list(self, resource: Resource, namespace: str) -> Sequence[Json]:
         page = self.client.list_page(resource, namespace, metadata_only=resource is SECRETS)
-        return [each.decode() | {"apiVersion": resource.api_version, "kind": resource.kind} for each in page.items]
+        return [item.decode() | {"apiVersion": resource.api_version, "kind": resource.kind} for item in page.items]
 
     def try_list(self, resource: Resource, namespace: str) -> Sequence[Json]:
         try:
@@ -191,7 +193,7 @@ def sources(pod: Json, kind: str) -> Iterator[Json]:
     spec = pod["spec"]
     for volume in spec.get("volumes") or ():
         parts = (volume, *((volume.get("projected") or {}).get("sources") or ()))
-        yield from (each[kind] for each in parts if each.get(kind))
+        yield from (part[kind] for part in parts if part.get(kind))
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         yield from (each[f"{kind}Ref"] for each in container.get("envFrom") or () if each.get(f"{kind}Ref"))
         for variable in container.get("env") or ():

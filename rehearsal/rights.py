@@ -45,7 +45,7 @@ def granted() -> frozenset[Right]:
 
 @cache
 def _groups() -> frozenset[str]:
-    return frozenset(each.group for each in granted())
+    return frozenset(right.group for right in granted())
 
 
 def right_for(request: Request) -> Right | None:

@@ -86,14 +86,14 @@ def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timi
 
     Raises CannotRehearse if the cluster is not whole, or its servers do not start in the twin.
     """
-    clusters = [with_defaults(decode(each, CLUSTER_MODELS[each["kind"]])) for each in recording.clusters]
+    clusters = [with_defaults(decode(cluster, CLUSTER_MODELS[cluster["kind"]])) for cluster in recording.clusters]
     _check(recording, clusters)
     nodes = _nodes(recording)
-    specs = [_machine(each, recording) for each in nodes if _serves(each)]
+    specs = [_machine(node, recording) for node in nodes if _serves(node)]
     stage = Stage(specs, began, timings, _SEED)
     try:
         _furnish(stage, recording, nodes, secrets)
-        labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in nodes}
+        labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
         Databases(_volumes(stage, recording), labels, stage.clock, timings).resume(clusters)
         _start(stage, recording)
         starts = own_starts(recording.all(PODS))
@@ -120,7 +120,7 @@ def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timi
 
 def _check(recording: Recording, clusters: Sequence[Cluster]) -> None:
     """Raise CannotRehearse unless the cluster is at rest: a twin cannot continue a change that is under way."""
-    own = {each for cluster in clusters if isinstance(cluster, TidbCluster) for each in _members(cluster.status)}
+    own = {member for cluster in clusters if isinstance(cluster, TidbCluster) for member in _members(cluster.status)}
     for tree, cluster in zip(recording.clusters, clusters, strict=True):
         name = f"{cluster.kind} {cluster.metadata.namespace}/{cluster.metadata.name}"
         if elsewhere := sorted(_peers(cluster) - own):
@@ -142,17 +142,17 @@ def _check(recording: Recording, clusters: Sequence[Cluster]) -> None:
 
 def _is_in_advanced(pod: Json, cluster: Cluster) -> bool:
     """True if an Advanced StatefulSet of the cluster controls the pod."""
-    meta, sets = pod["metadata"], {member_name(cluster, each) for each in component_names(of=cluster.kind)}
+    meta, sets = pod["metadata"], {member_name(cluster, name) for name in component_names(of=cluster.kind)}
     owners = meta.get("ownerReferences") or () if meta["namespace"] == cluster.metadata.namespace else ()
     return any(
-        (each["apiVersion"], each["name"] in sets) == (ADVANCED_STATEFUL_SETS.api_version, True) for each in owners
+        (owner["apiVersion"], owner["name"] in sets) == (ADVANCED_STATEFUL_SETS.api_version, True) for owner in owners
     )
 
 
 def _members(status: TidbClusterStatus) -> Iterator[str]:
     """The names of a cluster's own members, and the addresses of its stores."""
-    yield from (each.name for each in status.pd.members.values())
-    yield from (each.ip for of in (status.tikv, status.tiflash) for each in of.stores.values())
+    yield from (member.name for member in status.pd.members.values())
+    yield from (store.ip for of in (status.tikv, status.tiflash) for store in of.stores.values())
 
 
 def _peers(cluster: Cluster) -> set[str]:
@@ -160,8 +160,8 @@ def _peers(cluster: Cluster) -> set[str]:
     if not isinstance(cluster, TidbCluster):
         return set()
     status = cluster.status
-    stores = {each.ip for of in (status.tikv, status.tiflash) for each in of.peer_stores.values()}
-    return stores | {each.name for each in status.pd.peer_members.values()}
+    stores = {store.ip for of in (status.tikv, status.tiflash) for store in of.peer_stores.values()}
+    return stores | {member.name for member in status.pd.peer_members.values()}
 
 
 def _is_ready(pod: Json) -> bool:
@@ -178,9 +178,9 @@ def _discovery_image(recording: Recording) -> str:
 def _missing(recording: Recording) -> Iterator[str]:
     for what, why in recording.unread.items():
         yield f"{what} ({why})"
-    for each in recording.all(NODES):
-        if not _serves(each):
-            yield f"node {each['metadata']['name']}, which is not Ready"
+    for node in recording.all(NODES):
+        if not _serves(node):
+            yield f"node {node['metadata']['name']}, which is not Ready"
 
 
 # The machines
@@ -216,7 +216,7 @@ def _machine(node: Json, recording: Recording) -> NodeSpec:
         for name in ("cpu", "memory")
     }
     labels = meta.get("labels") or {}
-    addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
+    addresses = {address["type"]: address["address"] for address in status.get("addresses") or ()}
     return NodeSpec(
         meta["name"],
         addresses.get("InternalIP", "192.168.0.1"),
@@ -233,7 +233,7 @@ def _machine(node: Json, recording: Recording) -> NodeSpec:
 
 def _furnish(stage: Stage, recording: Recording, nodes: Sequence[Json], secrets: Sequence[Json]) -> None:
     """Put the objects of the recording into the world, and what they need although it was not read."""
-    for namespace in dict.fromkeys(each["metadata"]["namespace"] for each in recording.clusters):
+    for namespace in dict.fromkeys(cluster["metadata"]["namespace"] for cluster in recording.clusters):
         if stage.admin.find(NAMESPACES, namespace) is None:
             stage.admin.create(NAMESPACES, {"metadata": {"name": namespace}})
     objects = dict(recording.objects) | {NODES: nodes}
@@ -248,26 +248,26 @@ def _furnish(stage: Stage, recording: Recording, nodes: Sequence[Json], secrets:
 def _revised(recording: Recording) -> Mapping[Resource, Sequence[Json]]:
     """StatefulSets, revisions and pods with the names that the world's controller gives to revisions."""
     names = {
-        each["metadata"]["name"]: f"{_set_of(each)}-{template_hash(template_of(each))}"
-        for each in recording.all(CONTROLLER_REVISIONS)
+        revision["metadata"]["name"]: f"{_set_of(revision)}-{template_hash(template_of(revision))}"
+        for revision in recording.all(CONTROLLER_REVISIONS)
     }
-    for each in recording.all(STATEFUL_SETS):
-        current = f"{each['metadata']['name']}-{template_hash(each['spec']['template'])}"
-        names[each["status"]["updateRevision"]] = current
+    for stateful_set in recording.all(STATEFUL_SETS):
+        current = f"{stateful_set['metadata']['name']}-{template_hash(stateful_set['spec']['template'])}"
+        names[stateful_set["status"]["updateRevision"]] = current
     renamed: dict[str, Json] = {}
-    for each in recording.all(CONTROLLER_REVISIONS):
-        meta = each["metadata"] | {"name": names[each["metadata"]["name"]]}
-        renamed[f"{meta['namespace']}/{meta['name']}"] = each | {"metadata": meta}
+    for revision in recording.all(CONTROLLER_REVISIONS):
+        meta = revision["metadata"] | {"name": names[revision["metadata"]["name"]]}
+        renamed[f"{meta['namespace']}/{meta['name']}"] = revision | {"metadata": meta}
     sets = []
-    for each in recording.all(STATEFUL_SETS):
-        status = each["status"]
+    for stateful_set in recording.all(STATEFUL_SETS):
+        status = stateful_set["status"]
         revisions = {key: names.get(status.get(key, ""), status.get(key, "")) for key in _REVISIONS}
-        sets.append(each | {"status": status | revisions})
+        sets.append(stateful_set | {"status": status | revisions})
     pods = []
-    for each in recording.all(PODS):
-        labels = each["metadata"].get("labels") or {}
+    for pod in recording.all(PODS):
+        labels = pod["metadata"].get("labels") or {}
         known = {HASH_LABEL: names.get(labels.get(HASH_LABEL, ""), labels.get(HASH_LABEL, ""))}
-        pods.append(each | {"metadata": each["metadata"] | {"labels": labels | known}})
+        pods.append(pod | {"metadata": pod["metadata"] | {"labels": labels | known}})
     return {STATEFUL_SETS: sets, CONTROLLER_REVISIONS: list(renamed.values()), PODS: pods}
 
 
@@ -279,11 +279,11 @@ def _set_of(revision: Json) -> str:
 
 
 def _bound(recording: Recording) -> Sequence[Json]:
-    return [each for each in recording.all(PERSISTENT_VOLUME_CLAIMS) if each["spec"].get("volumeName")]
+    return [claim for claim in recording.all(PERSISTENT_VOLUME_CLAIMS) if claim["spec"].get("volumeName")]
 
 
 def _classes(recording: Recording) -> Iterator[Json]:
-    for name in {each["spec"].get("storageClassName") or "" for each in recording.all(PERSISTENT_VOLUME_CLAIMS)}:
+    for name in {claim["spec"].get("storageClassName") or "" for claim in recording.all(PERSISTENT_VOLUME_CLAIMS)}:
         if name:
             yield standard_storage_class() | {"metadata": {"name": name}}
 
@@ -309,14 +309,14 @@ def _volume(claim: Json) -> Json:
 
 def _placeholders(recording: Recording, secrets: Sequence[Json]) -> Iterator[Json]:
     """Secrets that exist, or that pods use, with empty values for the keys that pods name."""
-    keys: dict[tuple[str, str], set[str]] = {each: set() for each in recording.secrets}
+    keys: dict[tuple[str, str], set[str]] = {secret: set() for secret in recording.secrets}
     for pod in recording.all(PODS):
         namespace = pod["metadata"]["namespace"]
         for source in sources(pod, "secret"):
             name = source.get("secretName") or source.get("name", "")
             named = (*(source.get("items") or ()), source)
             keys.setdefault((namespace, name), set()).update(each["key"] for each in named if "key" in each)
-    given = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in secrets}
+    given = {(secret["metadata"]["namespace"], secret["metadata"]["name"]) for secret in secrets}
     for namespace, name in keys.keys() - given:
         data = {key: base64.b64encode(b"unknown").decode() for key in sorted(keys[namespace, name])}
         yield {"metadata": {"namespace": namespace, "name": name}, "type": _PLAIN, "data": data}
@@ -356,7 +356,7 @@ def _wanted(stage: Stage, settings: Settings) -> list[str]:
         dataplane=lambda transport: ReadOnlyTransport(transport, report.add_call),
     )
     stage.run(lambda: False, _OBSERVED)
-    return [f"{each.verb} {each.resource} {each.name}".rstrip() for each in planned if not _is_of_the_twin(each)]
+    return [f"{write.verb} {write.resource} {write.name}".rstrip() for write in planned if not _is_of_the_twin(write)]
 
 
 def _is_of_the_twin(write: PlannedWrite) -> bool:

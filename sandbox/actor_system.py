@@ -67,7 +67,7 @@ def settle(systems: Sequence[ActorSystem], clock: Clock) -> None:
     """
     instant = clock.now()
     for _ in range(_TURNS):
-        turned = [each.turn() for each in systems]
+        turned = [actor_system.turn() for actor_system in systems]
         if not any(turned) or clock.now() > instant:
             return
     raise NeverSettles(f"the actors do not come to rest at {instant} s")
@@ -82,7 +82,7 @@ def advance(
         settle(systems, clock)
         if until is not None and until():
             return True
-        due = min((each.due for each in systems if each.due is not None), default=end)
+        due = min((actor_system.due for actor_system in systems if actor_system.due is not None), default=end)
         if min(due, end) > clock.now():
             clock.step(max(min(due, end) - clock.now(), _LEAP))
         if clock.now() >= end:

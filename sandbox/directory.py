@@ -30,10 +30,10 @@ class ClusterDirectory:
         if changes != self._resolved_at:
             self._resolved, self._resolved_at = {}, changes
         asked = (host, port, namespace)
-        found = self._resolved.get(asked)
-        if found is None:
-            found = self._resolved[asked] = self._resolve(host, port, namespace)
-        return found
+        targets = self._resolved.get(asked)
+        if targets is None:
+            targets = self._resolved[asked] = self._resolve(host, port, namespace)
+        return targets
 
     def pods(self, host: str, port: int) -> list[Target]:
         """The targets of a name for another Kubernetes: single pods, because a Service's address is local."""

@@ -317,7 +317,7 @@ class WorldFaults:
         leader = pd.leader
         if leader is None:
             raise LookupError(f"PD of {cluster} has no leader")
-        followers = sorted(each.name for each in pd.members.values() if each is not leader)
+        followers = sorted(member.name for member in pd.members.values() if member is not leader)
         liar = {"all": "*", "leader": leader.name, "follower": (followers or [leader.name])[0]}[who].partition(".")[0]
         namespace, _, name = cluster.partition("/")
         return self.server_lies(f"{namespace}/{liar if liar != '*' else f'{name}-pd-*'}", lie, about, every=every)

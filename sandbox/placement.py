@@ -50,7 +50,7 @@ def place(pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = l
     """Choose a node for a pod with the bound `volumes`: the emptiest that fits."""
     reasons: Counter[str] = Counter()
     fitting = []
-    affinities = [each["spec"].get("nodeAffinity") for each in volumes]
+    affinities = [volume["spec"].get("nodeAffinity") for volume in volumes]
     for node in situation.nodes:
         reason = _refusal(pod, affinities, node, situation)
         if reason:

@@ -63,8 +63,8 @@ class Scheduler:
         bound = [claim for claim in claims if claim["spec"].get("volumeName")]
         volumes = [self._cluster.get(PERSISTENT_VOLUMES, "", claim["spec"]["volumeName"]) for claim in bound]
         chosen = self._chosen(claims)
-        nodes = [each for each in situation.nodes if not chosen or each["metadata"]["name"] == chosen]
-        there = [each for each in volumes if each is not None]
+        nodes = [node for node in situation.nodes if not chosen or node["metadata"]["name"] == chosen]
+        there = [volume for volume in volumes if volume is not None]
         ask = partial(self._judge, pod, [each for each in claims if each not in bound])
         verdict = place(pod, there, Situation(nodes, situation.pods), ask)
         if not verdict.node:

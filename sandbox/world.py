@@ -258,9 +258,9 @@ class World:
         scheduler = Scheduler(side.seen_by("scheduler"), made)
         stateful_sets = StatefulSets(side.seen_by("statefulset-controller"))
         advanced = [
-            StatefulSets(side.seen_by("advanced-statefulset-controller"), each)
-            for each in custom
-            if each == ADVANCED_STATEFUL_SETS
+            StatefulSets(side.seen_by("advanced-statefulset-controller"), resource)
+            for resource in custom
+            if resource == ADVANCED_STATEFUL_SETS
         ]
         actors: list[Actor] = [
             Namespaces(side.seen_by("namespace-controller")),
@@ -518,7 +518,7 @@ def _forward_proxy(data_plane: DataPlane) -> ForwardProxy:
 def load_crds(path: Path) -> list[Json]:
     """The CustomResourceDefinitions of a YAML or JSON file."""
     documents = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    return [each for each in documents if each and each.get("kind") == "CustomResourceDefinition"]
+    return [document for document in documents if document and document.get("kind") == "CustomResourceDefinition"]
 
 
 def custom_resource(crd: Json) -> Resource:

@@ -46,10 +46,10 @@ def reference(runs: Sequence[Outcome]) -> Reference:
     """The common part of several runs of one plan with different seeds."""
     first = runs[0]
     masked = {path for other in runs[1:] for path in differing(first.end, other.end)}
-    keys = {key for each in runs for key in each.summary}
-    summary = {key: max(each.summary.get(key, 0) for each in runs) for key in keys}
-    pods = {pod for each in runs for pod in each.restarts}
-    restarts = {pod: max(each.restarts.get(pod, 0) for each in runs) for pod in pods}
+    keys = {key for outcome in runs for key in outcome.summary}
+    summary = {key: max(outcome.summary.get(key, 0) for outcome in runs) for key in keys}
+    pods = {pod for outcome in runs for pod in outcome.restarts}
+    restarts = {pod: max(outcome.restarts.get(pod, 0) for outcome in runs) for pod in pods}
     return Reference(first.end, frozenset(masked), summary, restarts)
 
 

@@ -172,7 +172,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         plan=plan,
         violations=tuple(sorted(_counted(plan, judges), key=attrgetter("at"))),
         digest=engine.trace.digest,
-        writes=tuple(str(each) for each in engine.calls),
+        writes=tuple(str(call) for call in engine.calls),
         summary=dict(Counter(map(_summed, engine.done))),
         end=end_state(judge.state.all, judge.state.pd, judge.state.now),
         rested_at=rested_at,
@@ -186,9 +186,9 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
 def _counted(plan: Plan, judges: Sequence[Invariants]) -> Iterator[Violation]:
     """The violations that count: of the plan's own cluster while servers lie, few do."""
     for number, judge in enumerate(judges):
-        for each in judge.violations:
-            if number or not plan.lying or is_judged(each.rule, plan.lying):
-                yield each
+        for violation in judge.violations:
+            if number or not plan.lying or is_judged(violation.rule, plan.lying):
+                yield violation
 
 
 def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> Recorded | None:
@@ -213,9 +213,9 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> Recorded | None
         judge.report("O10", what)
     written, rolls = len(engine.calls), _rolls(engine)
     engine.run(plan.budget - plan.silent_after)
-    for each in engine.calls[written:]:
-        if each.target.resource not in _OURS:
-            judge.report("O3", f"{each} though the spec means what it meant (stage {each.stage or '-'})")
+    for call in engine.calls[written:]:
+        if call.target.resource not in _OURS:
+            judge.report("O3", f"{call} though the spec means what it meant (stage {call.stage or '-'})")
     for message in _rolls(engine) - rolls:
         judge.report("O3", f"event {message!r} though the spec means what it meant")
     return None
@@ -223,9 +223,9 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> Recorded | None
 
 def _rolls(engine: Engine) -> Counter[str]:
     """The messages of the events about rolls, with their counts."""
-    events = (each.decode() for each in engine.admin.list_page(EVENTS, NAMESPACE).items)
+    events = (item.decode() for item in engine.admin.list_page(EVENTS, NAMESPACE).items)
     return Counter(
-        {each["message"]: each.get("count", 1) for each in events if each["reason"] in (RESTARTING, FINISHED)}
+        {event["message"]: event.get("count", 1) for event in events if event["reason"] in (RESTARTING, FINISHED)}
     )
 
 
@@ -252,24 +252,27 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
         engine.run(RESYNC)
         most = across + sum(
             _READS_AT_MOST
-            + _reads_of_others(each.state)
-            + _asks_who_answers(each.state)
-            + len(_certificates(each.state))
-            + bool(_certificates(each.state))
-            + sum(len(each.state.pods(component)) for component in managed_components())
-            for each in judges
+            + _reads_of_others(invariants.state)
+            + _asks_who_answers(invariants.state)
+            + len(_certificates(invariants.state))
+            + bool(_certificates(invariants.state))
+            + sum(len(invariants.state.pods(component)) for component in managed_components())
+            for invariants in judges
         )
         # a fault may start or end a second operator meanwhile
         most *= max(operators, len(engine.operators))
         if idle and engine.reads - before > most:
             judge.report("I40", f"{engine.reads - before} live reads in an idle resync, {most} are allowed")
-    for each in engine.calls[written:]:
+    for call in engine.calls[written:]:
         # permanent faults are still reported, e.g. each crash of a pod
-        if each.stage == _RENEWS:
+        if call.stage == _RENEWS:
             continue
-        if idle or each.target.resource not in _CLUSTERS:
-            judge.report("O3", f"{each} in a resync that had nothing to do (stage {each.stage or '-'})")
-    read, budget = engine.reads - read, _RESYNCS * (across + sum(_reads_of_a_reconcile(each.state) for each in judges))
+        if idle or call.target.resource not in _CLUSTERS:
+            judge.report("O3", f"{call} in a resync that had nothing to do (stage {call.stage or '-'})")
+    read, budget = (
+        engine.reads - read,
+        _RESYNCS * (across + sum(_reads_of_a_reconcile(invariants.state) for invariants in judges)),
+    )
     if idle and read > budget * _MARGIN:
         judge.report("O9", f"{read} live reads in {_RESYNCS} idle resyncs, the budget is {budget}")
     return read * 3600 / (_RESYNCS * RESYNC)
@@ -280,11 +283,11 @@ def _reads_of_a_reconcile(state: State) -> float:
 
     With TLS it reads the client Secret each time, and all Secrets at intervals.
     """
-    parts = [each for each in managed_components() if state.pods(each)]
-    asked = sum(len(state.pods(each)) for each in parts if asked_one_by_one(each))
+    parts = [component for component in managed_components() if state.pods(component)]
+    asked = sum(len(state.pods(part)) for part in parts if asked_one_by_one(part))
     secrets = _certificates(state)
     of_secrets = 1 + len(secrets) * _LOOKS_AT_SECRETS / _RESYNCS if secrets else 0.0
-    others = sum(profile(each).idle_reads for each in parts) + _asks_who_answers(state)
+    others = sum(profile(part).idle_reads for part in parts) + _asks_who_answers(state)
     return _READS_OF_A_RECONCILE + asked + others + of_secrets + _reads_of_others(state)
 
 
@@ -294,7 +297,7 @@ def _reads_of_others(state: State) -> int:
 
 def _certificates(state: State) -> list[Json]:
     """The Secrets with certificates."""
-    return [each for each in state.all(SECRETS) if "tls.crt" in (each.get("data") or {})]
+    return [secret for secret in state.all(SECRETS) if "tls.crt" in (secret.get("data") or {})]
 
 
 def _asks_who_answers(state: State) -> bool:

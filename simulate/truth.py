@@ -100,11 +100,11 @@ def _end(found: Forecast) -> tuple[str, str]:
 
 
 def _lowest(found: Forecast | Damage) -> dict[str, int]:
-    return {each.component: each.lowest for each in found.floors}
+    return {floor.component: floor.lowest for floor in found.floors}
 
 
 def _gaps(found: Forecast) -> list[tuple[str, int, int]]:
-    return sorted((each.component, each.ready, each.needed) for each in found.gaps)
+    return sorted((gap.component, gap.ready, gap.needed) for gap in found.gaps)
 
 
 def _disorder(planned: Iterable[Step], happened: Iterable[Step]) -> Iterator[str]:
@@ -180,7 +180,7 @@ class _Camera(NoJudge):
     def step(self) -> None:
         """Look if something may have changed."""
         pd = self.film.pd
-        regions = [pd.stores.regions, [each.died_at for each in pd.stores.all()]] if pd else []
+        regions = [pd.stores.regions, [store.died_at for store in pd.stores.all()]] if pd else []
         now = [self.world.server.storage.version, regions]
         if now != self.seen:
             self.seen = now
@@ -197,11 +197,15 @@ def damages_differ(drilled: Damage, happened: Damage) -> Iterator[str]:
 
 def _effects(found: Damage) -> dict[str, object]:
     return {
-        "stops": [(each.component, each.ready, each.needed, each.seconds is None) for each in found.outages],
-        "regions": sorted({(each.hurt, each.seconds is None) for each in found.spells if each.hurt != "leaderless"}),
-        "failovers": sorted({(each.pod, each.substitute, each.serves is None) for each in found.failovers}),
+        "stops": [(outage.component, outage.ready, outage.needed, outage.seconds is None) for outage in found.outages],
+        "regions": sorted(
+            {(spell.hurt, spell.seconds is None) for spell in found.spells if spell.hurt != "leaderless"}
+        ),
+        "failovers": sorted(
+            {(failover.pod, failover.substitute, failover.serves is None) for failover in found.failovers}
+        ),
         "lowest": _lowest(found),
-        "restarts": sorted({each.pod for each in found.steps}),
+        "restarts": sorted({step.pod for step in found.steps}),
         "whole": found.whole is not None,
         "end": found.reason,
     }
@@ -218,7 +222,7 @@ def twin(engine: Engine, plan: Plan) -> Iterator[tuple[Scene, Json]]:
         engine.begin(replace(plan, edits=()))
         engine.run(_GIVEN)
     recording = record(engine.admin, engine.cluster())
-    secrets = [_as_issued(each.decode()) for each in engine.admin.list_page(SECRETS, NAMESPACE).items]
+    secrets = [_as_issued(item.decode()) for item in engine.admin.list_page(SECRETS, NAMESPACE).items]
     built = twin_of(recording, secrets, engine.clock.wall(), TIMINGS)
     after = merged(engine.cluster(), {"spec": edit.spec, "status": None})
     with built.stage:

@@ -117,5 +117,7 @@ _SHORT = Metadata(name="a", namespace="a")
 
 def _moved(problems: Iterable[Problem], field: str) -> Iterator[Problem]:
     """The problems of the objects created from a template, each at its field of the template."""
-    for each in problems:
-        yield Problem(each.field.replace("spec", field, 1), each.value, each.message.replace("spec.", f"{field}."))
+    for problem in problems:
+        yield Problem(
+            problem.field.replace("spec", field, 1), problem.value, problem.message.replace("spec.", f"{field}.")
+        )

@@ -302,7 +302,9 @@ def _check_endpoint(log: StorageProvider, snapshot: StorageProvider) -> Iterator
     """BR has one endpoint: v1.6 lets it look for the snapshot at the log's."""
     if log.s3 is None or snapshot.s3 is None or not snapshot.s3.endpoint:
         return
-    one, other = (each.endpoint.rpartition("://")[2].rstrip("/") for each in (log.s3, snapshot.s3))
+    one, other = (
+        s3storage_provider.endpoint.rpartition("://")[2].rstrip("/") for s3storage_provider in (log.s3, snapshot.s3)
+    )
     if one != other:
         message = f"must be that of spec.s3, {log.s3.endpoint or 'none'}, since BR has one; copy the snapshot there"
         yield Problem("spec.pitrFullBackupStorageProvider.s3.endpoint", snapshot.s3.endpoint, message)

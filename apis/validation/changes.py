@@ -126,7 +126,7 @@ def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
 
 def _check_founding(component: Component) -> Iterator[Problem]:
     """Settings with which members that join do not start; for a cluster that runs with them they are only named."""
-    founding = [each for each in component.type.flags.values() if each.founding]
+    founding = [flag for flag in component.type.flags.values() if flag.founding]
     try:
         tables = component.config_tables() if founding else {}
     except InvalidField:  # `validate` reports it
@@ -202,7 +202,7 @@ def _obstacle_to_tls(running: Running) -> tuple[str, str] | None:
 def speaks_tls(configs: Iterable[str], authority: str) -> bool | None:
     """True if servers use TLS, as configurations name an `authority`; None if there is none, or several differ."""
     tables = _parsed({str(number): text for number, text in enumerate(configs)}).values()
-    found = {config.get(each, authority) is not None for each in tables}
+    found = {config.get(table, authority) is not None for table in tables}
     return found.pop() if len(found) == 1 else None
 
 
@@ -311,5 +311,7 @@ def dm_immutability(dc: DMCluster, stateful_sets: Mapping[str, Json], left_behin
 
 def _masters_speak_tls(dc: DMCluster) -> bool | None:
     """True if the masters use TLS; None if none was ever up, or they differ."""
-    schemes = {each.client_url.partition("://")[0] for each in dc.status.master.members.values() if each.client_url}
+    schemes = {
+        member.client_url.partition("://")[0] for member in dc.status.master.members.values() if member.client_url
+    }
     return schemes == {"https"} if len(schemes) == 1 else None

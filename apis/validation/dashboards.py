@@ -91,7 +91,7 @@ def _check_name(name: str, suffix: str) -> Iterator[Problem]:
 def _check_clusters(clusters: Sequence[TidbClusterRef]) -> Iterator[Problem]:
     if len(clusters) != 1:
         yield Problem(
-            "spec.clusters", [each.name for each in clusters], "must name one TidbCluster, neither none nor more"
+            "spec.clusters", [cluster.name for cluster in clusters], "must name one TidbCluster, neither none nor more"
         )
     elif not clusters[0].name:
         yield Problem("spec.clusters[0].name", "", "is required; name the TidbCluster")

@@ -19,7 +19,7 @@ from apis.toml import Table
 def check_config(component: str, config: Table, field: str) -> Iterator[Problem]:
     """Problems of a configuration file, but for settings that a flag of the start script overrides in any case."""
     row = component_type(component)
-    flagged = {each.path for each in row.flags.values() if not each.sometimes}
+    flagged = {flag.path for flag in row.flags.values() if not flag.sometimes}
     for path, accepted_with in row.listens.items() if config else ():
         for written, value in find(config, path) if path not in flagged else ():
             accepted = accepted_with(row.ports)

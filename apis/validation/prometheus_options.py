@@ -35,8 +35,8 @@ _GENERATED: Mapping[str, str] = {
 def check(spec: TidbMonitorSpec) -> Iterator[Problem]:
     """What is wrong with `commandOptions`, unless a command of the user's replaces the options."""
     config = spec.prometheus.config
-    patches = [each for each in spec.additional_containers if each.get("name") == "prometheus"]
-    if config is None or any(each.get("command") for each in patches):
+    patches = [container for container in spec.additional_containers if container.get("name") == "prometheus"]
+    if config is None or any(patch.get("command") for patch in patches):
         return
     values = defaultdict[str, list[str]](list)
     generated = _generated(spec)
@@ -52,7 +52,7 @@ def check(spec: TidbMonitorSpec) -> Iterator[Problem]:
                 yield Problem(f"{_FIELD}[{index}]", option, message)
             flag = flag.removeprefix("no-")
             values[flag].append(value)
-    if not any(each.get("readinessProbe") for each in patches):
+    if not any(patch.get("readinessProbe") for patch in patches):
         yield from _check_address(values)
 
 
@@ -80,7 +80,7 @@ def _misfit(written: str, earlier: Mapping[str, Sequence[str]], generated: Mappi
 def _check_address(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
     """The readiness probe, the Services and Grafana reach Prometheus at the port 9090 of the pod, below `/`."""
     addresses = flags.get("web.listen-address", ())
-    if addresses and not any(_is_reached(each) for each in addresses):
+    if addresses and not any(_is_reached(address) for address in addresses):
         message = f"is not the address :{_PORT}, where the readiness probe and the Service reach Prometheus; remove it"
         yield Problem(_FIELD, f"--web.listen-address={addresses[-1]}", message)
     prefix, url = (flags.get(each, ("",))[-1] for each in ("web.route-prefix", "web.external-url"))

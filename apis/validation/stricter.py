@@ -61,7 +61,7 @@ def _check_name(tc: Cluster) -> Iterator[Problem]:
     if "." in name:
         message = "has a dot, and no Service can be called after it; create the cluster under a name without dots"
         yield Problem("metadata.name", name, message)
-    longest = max((f"{name}-{each.name}" for each in workloads(tc)), key=len, default=name)
+    longest = max((f"{name}-{workload.name}" for workload in workloads(tc)), key=len, default=name)
     excess = len(longest) + len(_HASH) - _LONGEST_NAME
     if excess > 0:
         message = f"is too long for the labels of its pods; create the cluster under a name shorter by {excess}"
@@ -95,7 +95,7 @@ def _is_time_zone(zone: str) -> bool:
 
 
 def _runs_in(zone: str, live: Json) -> bool:
-    return any({"name": "TZ", "value": zone} in (each.get("env") or ()) for each in _containers(live))
+    return any({"name": "TZ", "value": zone} in (container.get("env") or ()) for container in _containers(live))
 
 
 def _check_replicas(component: Component, live: Json | None, limit: int) -> Iterator[Problem]:
@@ -168,7 +168,7 @@ def _check_containers(component: Component, live: Json | None) -> Iterator[Probl
 
 
 def _runs_image(image: object, live: Json | None) -> bool:
-    return live is not None and any(each.get("image") == image for each in _containers(live))
+    return live is not None and any(container.get("image") == image for container in _containers(live))
 
 
 def _containers(live: Json) -> list[Json]:
@@ -203,5 +203,5 @@ def _check_size(size: Quantity, field: str, *, shrinks: bool) -> Iterator[Proble
 
 def _claims(size: Quantity, live: Json | None) -> bool:
     templates = (live["spec"].get("volumeClaimTemplates") or ()) if live else ()
-    requests = ((each["spec"].get("resources") or {}).get("requests") or {} for each in templates)
-    return any(each.get("storage") == size for each in requests)
+    requests = ((template["spec"].get("resources") or {}).get("requests") or {} for template in templates)
+    return any(request.get("storage") == size for request in requests)

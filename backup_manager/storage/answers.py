@@ -89,7 +89,7 @@ def error_from(error: Exception, doing: str, permission: str, location: Location
     elif meaning is AccessDenied:
         cause = f"the permission is missing: {reported}; allow {permission} there"
     elif _is_unanswered(text, status):
-        asked = found[1] if (found := _ASKED.search(text)) else "the service that issues tokens"
+        asked = match[1] if (match := _ASKED.search(text)) else "the service that issues tokens"
         cause = f"no answer from {asked}, which exchanges the credentials for a token; does a network policy allow it?"
     elif location.kind is Kind.LOCAL:
         # a file system's errors cannot contain credentials
@@ -155,29 +155,29 @@ def _no_bucket(location: Location, reported: str) -> str:
 
 
 def _code(text: str) -> str:
-    if found := _CODE.search(text):
-        return found[1] or found[2] or ""
-    return found[1] if (found := _OAUTH_CODE.search(text)) else ""
+    if match := _CODE.search(text):
+        return match[1] or match[2] or ""
+    return match[1] if (match := _OAUTH_CODE.search(text)) else ""
 
 
 def _message(text: str) -> str:
     """The service's message about its error."""
-    if found := _MESSAGE.search(text):
-        return found[1].strip()
-    if found := _OAUTH_MESSAGE.search(text):
-        message = found[1].replace('\\"', '"').replace("\\r", " ").replace("\\n", " ")
+    if match := _MESSAGE.search(text):
+        return match[1].strip()
+    if match := _OAUTH_MESSAGE.search(text):
+        message = match[1].replace('\\"', '"').replace("\\r", " ").replace("\\n", " ")
         return _OAUTH_IDS.sub("", message).strip()
     return ""
 
 
 def _status(text: str) -> int | None:
-    found = _STATUS.search(text)
-    return int(found[1]) if found else None
+    match = _STATUS.search(text)
+    return int(match[1]) if match else None
 
 
 def _error_text(text: str, code: str, status: int | None) -> str:
     """The answer of the service or the system, without the request."""
     message = _message(text)[:_LONGEST]
-    system = found[1].strip() if (found := _OF_SYSTEM.search(text)) else ""
+    system = match[1].strip() if (match := _OF_SYSTEM.search(text)) else ""
     answered = code or (f"status {status}" if status else "")
     return ": ".join(part for part in (answered, message, system) if part)

@@ -25,7 +25,7 @@ def require_free(storage: Storage) -> None:
     Empty objects do not count: consoles create folders as such, and a killed pod leaves its probe.
     """
     for page in storage.pages():
-        for each in page:
-            if each.size:
-                why = f"it is not empty ({each.key} is there); give each Backup a prefix of its own"
+        for stored in page:
+            if stored.size:
+                why = f"it is not empty ({stored.key} is there); give each Backup a prefix of its own"
                 raise BadLocation("write a backup to", storage.location, why)

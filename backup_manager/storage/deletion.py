@@ -28,7 +28,7 @@ class Deleted:
 
     def and_also(self, batch: Sequence[StoredObject]) -> "Deleted":
         """The sum with a further batch."""
-        return Deleted(self.objects + len(batch), self.bytes + sum(each.size for each in batch))
+        return Deleted(self.objects + len(batch), self.bytes + sum(stored.size for stored in batch))
 
 
 OnProgress: TypeAlias = Callable[[Deleted], None]
@@ -64,7 +64,7 @@ def delete_all(storage: Storage, pace: Pace, clock: Clock, stop: Stop, on_progre
         all_went = deletion.round()
         if all_went and is_empty(storage):
             return deletion.done
-    if all_went and not any(each.size for page in storage.pages() for each in page):
+    if all_went and not any(stored.size for page in storage.pages() for stored in page):
         return deletion.done  # folders of a console, which the library does not list
     why = f"the last error was: {deletion.failure}" if deletion.failure else "others put them there meanwhile"
     raise StorageError("delete from", storage.location, f"objects are left after {rounds} rounds; {why}")
@@ -101,7 +101,7 @@ class _Deletion:
                         raise Interrupted
                     while len(under_way) >= self.pace.at_once:
                         self._settle(under_way.popleft())
-                    under_way.append((batch, pool.submit(self.storage.delete, [each.key for each in batch])))
+                    under_way.append((batch, pool.submit(self.storage.delete, [stored.key for stored in batch])))
                 pause = pauses.after(failed=self.failures > failures)
                 if pause and self.pace.pause_on_failure:
                     self.stop.wait(self.clock, pause)

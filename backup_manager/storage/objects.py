@@ -186,7 +186,7 @@ class _Bucket:
 
 
 def _unusable(error: InvalidPathError) -> str:
-    name = found[1] if (found := _NAME.search(str(error))) else "one"
+    name = match[1] if (match := _NAME.search(str(error))) else "one"
     return f"an object's name has an empty part, `.` or `..`: {name}; rename or remove it with your provider's tools"
 
 

@@ -26,7 +26,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
         raise CannotLook(str(failure)) from failure
     diagnoses = [Diagnosis(each, diagnose(each)) for each in facts]
     session.output.show(document(diagnoses), lambda: page(diagnoses))
-    return HEALTHY if all(each.is_healthy for each in diagnoses) else PROBLEMS
+    return HEALTHY if all(diagnosis.is_healthy for diagnosis in diagnoses) else PROBLEMS
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -58,8 +58,8 @@ def diagnose(facts: Facts, causes: Iterable[Cause] | None = None) -> list[Findin
     table = causes if causes is not None else CAUSES if facts.cluster else OF_ANY_CLUSTER
     if facts.kind == DM_CLUSTER:
         table = [cause for cause in table if cause not in OF_CLUSTER or cause in _OF_DM_CLUSTER]
-    found = [finding for cause in table for finding in _found(cause, facts)]
-    return sorted(found, key=lambda each: each.severity is Severity.WARNING)
+    findings = [finding for cause in table for finding in _found(cause, facts)]
+    return sorted(findings, key=lambda each: each.severity is Severity.WARNING)
 
 
 def _found(cause: Cause, facts: Facts) -> Iterator[Finding]:

@@ -124,7 +124,7 @@ class Facts:
     @cached_property
     def nodes(self) -> Mapping[str, Json]:
         """The nodes by name."""
-        return {name_of(each): each for each in self.all(NODES)}
+        return {name_of(node): node for node in self.all(NODES)}
 
     def events(self, obj: Json, kind: str, *reasons: str) -> Sequence[Event]:
         """The warnings about an object, newest last; only those with the given reason, if any."""
@@ -155,7 +155,7 @@ class Facts:
 
     @cached_property
     def _events(self) -> Sequence[Event]:
-        return [convert(each, Event) for each in self.all(EVENTS)]
+        return [convert(event, Event) for event in self.all(EVENTS)]
 
     def _own(self, resource: Resource) -> Sequence[Json]:
         meta = self.cluster.get("metadata") or {}
@@ -194,7 +194,7 @@ def component_of(tree: Json) -> str:
     """The component of an object by its name in the table, else its label."""
     label = labels_of(tree).get(labels.COMPONENT, "")
     rows = (each for kind in CLUSTER_MODELS for each in component_types(kind))
-    return next((each.name for each in rows if each.component_label == label), label)
+    return next((row.name for row in rows if row.component_label == label), label)
 
 
 def field_of(facts: Facts, tree: Json, path: str) -> str:

@@ -61,7 +61,7 @@ class Leader:
 
 def leases(facts: Facts) -> Sequence[Object]:
     """The Leases of operators, held or not."""
-    return [Object(msgspec.json.encode(each)) for each in facts.all(LEASES) if name_of(each).startswith(PROGRAM)]
+    return [Object(msgspec.json.encode(lease)) for lease in facts.all(LEASES) if name_of(lease).startswith(PROGRAM)]
 
 
 def leaders(facts: Facts) -> Sequence[Leader]:

@@ -103,7 +103,7 @@ class _Reader:
             found = self.client.list_page(PODS, label_selector=labels.selector_text(_OPERATORS)).items
         except (ApiError, TransportError):
             return ()
-        return [each.decode() for each in found]
+        return [obj.decode() for obj in found]
 
 
 def read(client: Client, namespace: str, names: Sequence[str], now: datetime) -> Sequence[Facts]:
@@ -122,14 +122,14 @@ def read(client: Client, namespace: str, names: Sequence[str], now: datetime) ->
         return [around]
     for resource in _OF_NAMESPACE:
         reader.read(resource, namespace)
-    return [_completed(client, each) for each in _of_each(around, clusters)]
+    return [_completed(client, facts) for facts in _of_each(around, clusters)]
 
 
 def _of_each(around: Facts, clusters: Sequence[Json]) -> Iterator[Facts]:
     """The facts about each cluster, with the objects of its own namespace only."""
-    namespaces = {each["metadata"]["namespace"] for each in clusters}
+    namespaces = {cluster["metadata"]["namespace"] for cluster in clusters}
     if around.namespace:
-        yield from (replace(around, cluster=each, kind=each["kind"]) for each in clusters)
+        yield from (replace(around, cluster=cluster, kind=cluster["kind"]) for cluster in clusters)
         return
     listed: dict[str, dict[Resource, list[Json]]] = {each: {} for each in namespaces}
     for resource, trees in around.listed.items():
@@ -140,10 +140,10 @@ def _of_each(around: Facts, clusters: Sequence[Json]) -> Iterator[Facts]:
         for tree in trees:
             if (own_lists := listed.get(tree["metadata"].get("namespace", ""))) is not None:
                 own_lists[resource].append(tree)
-    for each in clusters:
-        namespace = each["metadata"]["namespace"]
+    for cluster in clusters:
+        namespace = cluster["metadata"]["namespace"]
         all_lists: dict[Resource, Sequence[Json]] = {**around.listed, **listed[namespace]}
-        yield replace(around, cluster=each, kind=each["kind"], namespace=namespace, listed=all_lists)
+        yield replace(around, cluster=cluster, kind=cluster["kind"], namespace=namespace, listed=all_lists)
 
 
 def _completed(client: Client, facts: Facts) -> Facts:

@@ -27,7 +27,7 @@ class Diagnosis:
     @property
     def is_healthy(self) -> bool:
         """True without problems; warnings do not count."""
-        return all(each.severity is not Severity.PROBLEM for each in self.findings)
+        return all(finding.severity is not Severity.PROBLEM for finding in self.findings)
 
     @property
     def title(self) -> str:
@@ -42,7 +42,7 @@ class Diagnosis:
     @property
     def verdict(self) -> str:
         """The numbers of problems and warnings, in words."""
-        counts = {severity: sum(each.severity is severity for each in self.findings) for severity in Severity}
+        counts = {severity: sum(finding.severity is severity for finding in self.findings) for severity in Severity}
         counted = [f"{count} {severity.lower()}{'s' * (count > 1)}" for severity, count in counts.items() if count]
         return ", ".join(counted) or "no problem found"
 
@@ -57,15 +57,15 @@ def page(diagnoses: Sequence[Diagnosis]) -> Page:
             yield from _shown(finding)
     else:
         yield from _page_of_several(diagnoses)
-    unread = {resource: why for each in diagnoses for resource, why in each.facts.unread.items()}
+    unread = {resource: why for diagnosis in diagnoses for resource, why in diagnosis.facts.unread.items()}
     for resource, why in unread.items():
         yield Text()
         yield Text(f"Not read: {resource}: {why}", FAINT)
 
 
 def _page_of_several(diagnoses: Sequence[Diagnosis]) -> Page:
-    sick = sum(not each.is_healthy for each in diagnoses)
-    warned = sum(each.is_healthy and bool(each.findings) for each in diagnoses)
+    sick = sum(not diagnosis.is_healthy for diagnosis in diagnoses)
+    warned = sum(diagnosis.is_healthy and bool(diagnosis.findings) for diagnosis in diagnoses)
     counts = [(sick, "with problems"), (warned, "with warnings"), (len(diagnoses) - sick - warned, "without findings")]
     counted = ", ".join(f"{count} {what}" for count, what in counts if count)
     yield Text(f"{len(diagnoses)} clusters: {counted}", BAD if sick else GOOD)
@@ -73,9 +73,9 @@ def _page_of_several(diagnoses: Sequence[Diagnosis]) -> Page:
         yield Text()
         yield from _shown(finding)
     warnings: dict[str, list[str]] = {}
-    for each in diagnoses:
-        for reason in {one.reason: None for one in each.findings if one.severity is Severity.WARNING}:
-            warnings.setdefault(reason, []).append(each.place)
+    for diagnosis in diagnoses:
+        for reason in {one.reason: None for one in diagnosis.findings if one.severity is Severity.WARNING}:
+            warnings.setdefault(reason, []).append(diagnosis.place)
     if warnings:
         yield Text()
     for reason, places in warnings.items():
@@ -87,10 +87,10 @@ def _page_of_several(diagnoses: Sequence[Diagnosis]) -> Page:
 def _problems(diagnoses: Sequence[Diagnosis]) -> Iterator[Finding]:
     """The problems of all clusters. One that several have is a single finding with the clusters as objects."""
     alike: dict[Finding, list[tuple[str, Finding]]] = {}
-    for each in diagnoses:
-        for finding in each.findings:
+    for diagnosis in diagnoses:
+        for finding in diagnosis.findings:
             if finding.severity is Severity.PROBLEM:
-                alike.setdefault(replace(finding, objects=()), []).append((each.place, finding))
+                alike.setdefault(replace(finding, objects=()), []).append((diagnosis.place, finding))
     for found in alike.values():
         (place, finding), *others = found
         if others:
@@ -119,7 +119,7 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 def document(diagnoses: Sequence[Diagnosis]) -> Json:
     """The document for programs."""
-    return {"clusters": [_document(each) for each in diagnoses]}
+    return {"clusters": [_document(diagnosis) for diagnosis in diagnoses]}
 
 
 def _document(diagnosis: Diagnosis) -> Json:
@@ -130,15 +130,15 @@ def _document(diagnosis: Diagnosis) -> Json:
         "healthy": diagnosis.is_healthy,
         "findings": [
             {
-                "severity": str(each.severity),
-                "reason": each.reason,
-                "objects": list(each.objects),
-                "message": each.message,
-                "field": each.field,
-                "value": each.value,
-                "wayOut": each.way_out,
+                "severity": str(finding.severity),
+                "reason": finding.reason,
+                "objects": list(finding.objects),
+                "message": finding.message,
+                "field": finding.field,
+                "value": finding.value,
+                "wayOut": finding.way_out,
             }
-            for each in diagnosis.findings
+            for finding in diagnosis.findings
         ],
         "notLookedAt": {str(resource): why for resource, why in diagnosis.facts.unread.items()},
     }

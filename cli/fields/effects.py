@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 def differences(before: Iterable[Json], after: Iterable[Json]) -> set[Place]:
     """The places that differ, without annotations that only the operator reads."""
-    there, here = ({_identity(each): each for each in objects} for objects in (before, after))
+    there, here = ({_identity(item): item for item in objects} for objects in (before, after))
     found = set()
     for identity in there.keys() | here.keys():
         component, kind, role = identity

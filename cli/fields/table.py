@@ -103,9 +103,9 @@ def _rows(groups: Iterable[_Group]) -> Iterator[str]:
 
 def _shortened(group: _Group) -> str:
     """The effect in sentences, without the name of the object's field where it is also the name of the field."""
-    found = _SAME_NAME.fullmatch(group.effect)
-    if found and group.names == (found[2],):
-        return f"the same field of the {found[1]}"
+    match = _SAME_NAME.fullmatch(group.effect)
+    if match and group.names == (match[2],):
+        return f"the same field of the {match[1]}"
     return group.effect.replace("; at run time: ", ". At run time: ")
 
 
@@ -171,10 +171,10 @@ def _owners() -> frozenset[str]:
 def _name(group: _Group) -> tuple[str, str]:
     """The components, empty if the names of the fields say which, and the names."""
     prefix = f"{group.way}." if group.way else ""
-    names = ", ".join(f"`{prefix}{each}`" for each in group.names)
+    names = ", ".join(f"`{prefix}{name}`" for name in group.names)
     if len(group.owners) < 2:
         whole = f"spec.{group.owners[0]}." if group.owners else "spec."
-        return "", ", ".join(f"`{whole}{prefix}{each}`" for each in group.names)
+        return "", ", ".join(f"`{whole}{prefix}{name}`" for name in group.names)
     if len(group.owners) <= _FEW:
         return _listed(f"spec.{owner}" for owner in group.owners), names
     having = [owner for owner in _owners_in_order() if f"{owner}.{prefix}{group.names[0]}" in fields()]
@@ -187,7 +187,7 @@ def _owners_in_order() -> list[str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{each}`" for each in names)
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _places(path: str, places: Iterable[Place]) -> str:
@@ -203,8 +203,8 @@ def _places(path: str, places: Iterable[Place]) -> str:
         changed[kind, whose[what]].append(key)
     containers: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for (kind, who), keys in changed.items():
-        if found := _NAMED_CONTAINER.fullmatch(kind):
-            containers[who, tuple(keys)].append(found[1])
+        if match := _NAMED_CONTAINER.fullmatch(kind):
+            containers[who, tuple(keys)].append(match[1])
     others = [
         _described(kind, who, keys) for (kind, who), keys in changed.items() if not _NAMED_CONTAINER.fullmatch(kind)
     ]

@@ -81,7 +81,7 @@ def _page(topics: tuple[str, ...]) -> str:
 def _usual(reasons: Iterable[Reason]) -> Mapping[str, str]:
     """The sentences that most sections of a page would repeat, by their label."""
     every = list(reasons)
-    answers = {"Operator": [each.meanwhile for each in every], "You": [each.you for each in every]}
+    answers = {"Operator": [reason.meanwhile for reason in every], "You": [reason.you for reason in every]}
     meaningful = {label: [text for text in texts if text not in _NO_ACTION] for label, texts in answers.items()}
     common = {label: Counter(texts).most_common(1)[0] for label, texts in meaningful.items()}
     return {label: text for label, (text, number) in common.items() if number >= _MANY}

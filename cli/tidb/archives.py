@@ -40,7 +40,7 @@ class Archives:
 
     def logs(self) -> Iterator[Backup]:
         """The log backups."""
-        return (each for each in self.backups.values() if each.spec.backup_mode == "log")
+        return (backup for backup in self.backups.values() if backup.spec.backup_mode == "log")
 
     def bases(self, log: Backup) -> Sequence[Backup]:
         """The snapshots on which a log backup builds, the oldest first."""
@@ -58,8 +58,8 @@ class Archives:
 
 def read_archives(client: Client, namespace: str) -> Archives:
     """The archives of a namespace. Raises ApiError, TransportError."""
-    backups, schedules = (client.list_page(each, namespace).items for each in (BACKUPS, BACKUP_SCHEDULES))
-    return archives_of([each.decode() for each in backups], [each.decode() for each in schedules])
+    backups, schedules = (client.list_page(resource, namespace).items for resource in (BACKUPS, BACKUP_SCHEDULES))
+    return archives_of([backup.decode() for backup in backups], [schedule.decode() for schedule in schedules])
 
 
 def archives_of(backups: Iterable[Json], schedules: Iterable[Json] = ()) -> Archives:

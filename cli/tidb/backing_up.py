@@ -36,10 +36,10 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
     archives = read_archives(session.client, session.namespace)
     spec = _spec(session, archives, given.like or _usual(archives, session.namespace, name), now)
     meta = Metadata(name=given.name or naming.scheduled_name(name, now), namespace=session.namespace)
-    made = Backup(metadata=meta, spec=spec)
-    if not is_of(with_backup_defaults(made), session.namespace, name):
+    backup = Backup(metadata=meta, spec=spec)
+    if not is_of(with_backup_defaults(backup), session.namespace, name):
         raise Failure(f"--like {given.like}: it does not back {found.name} up with BR; name another one")
-    return create(session, BACKUPS, made, validate_backup(with_backup_defaults(made)), given)
+    return create(session, BACKUPS, backup, validate_backup(with_backup_defaults(backup)), given)
 
 
 def _usual(archives: Archives, namespace: str, cluster: str) -> str:

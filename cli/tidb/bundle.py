@@ -128,8 +128,8 @@ class _Bundle:
         self._add_tree("events.yaml", list(map(_without_noise, events)))
         for pod in facts.pods:
             self._add_logs(pod, tail)
-        self.unread = [Unread(*map(self._without_addresses, (each.what, each.why))) for each in self.unread]
-        missing = [f"not in it: {each.what}: {each.why}" for each in self.unread]
+        self.unread = [Unread(*map(self._without_addresses, (unread.what, unread.why))) for unread in self.unread]
+        missing = [f"not in it: {unread.what}: {unread.why}" for unread in self.unread]
         self._add(_INDEX, "\n".join([*self.names, *missing, "not in it: Secrets, and the operator's own log", ""]))
 
     def _facts(self, listed: Listed) -> Facts:
@@ -149,14 +149,14 @@ class _Bundle:
         """The cluster, what carries its label, what names it, and the volumes and nodes of its pods."""
         yield self.found.resource, self.found.object.decode()
         for resource in _LABELLED:
-            yield from ((resource, each.decode()) for each in listed[resource])
+            yield from ((resource, obj.decode()) for obj in listed[resource])
         for resource in _NAMING:
-            trees = (each.decode() for each in listed[resource])
+            trees = (obj.decode() for obj in listed[resource])
             yield from (
                 (resource, tree) for tree in trees if _mentions(tree.get("spec"), self.found.object.metadata.name)
             )
-        volumes = {each.decode()["spec"].get("volumeName") for each in listed[resources.PERSISTENT_VOLUME_CLAIMS]}
-        nodes = {each.decode()["spec"].get("nodeName") for each in listed[resources.PODS]}
+        volumes = {obj.decode()["spec"].get("volumeName") for obj in listed[resources.PERSISTENT_VOLUME_CLAIMS]}
+        nodes = {obj.decode()["spec"].get("nodeName") for obj in listed[resources.PODS]}
         for resource, names in ((resources.PERSISTENT_VOLUMES, volumes), (resources.NODES, nodes)):
             for name in sorted(filter(None, names)):
                 get = partial(self.client.get, resource, name)
@@ -178,7 +178,9 @@ class _Bundle:
         """The log of each container of a pod, and of its run before a restart."""
         status = pod.pod.status
         restarted = {
-            each.name for each in (*status.init_container_statuses, *status.container_statuses) if each.restart_count
+            container.name
+            for container in (*status.init_container_statuses, *status.container_statuses)
+            if container.restart_count
         }
         spec = pod.object.decode()["spec"]
         for name in [each["name"] for each in (*(spec.get("initContainers") or ()), *spec["containers"])]:
@@ -227,7 +229,7 @@ class _Bundle:
 
 
 def _trees(listed: Listed, resource: Resource) -> list[Json]:
-    return [each.decode() for each in listed[resource]]
+    return [obj.decode() for obj in listed[resource]]
 
 
 def _without_noise(tree: Json) -> Json:

@@ -53,10 +53,10 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
         return certs.run(read_manifest(given.filename), given.ca, given.days)
     found = find_cluster(session.client, session.namespace, given.cluster)
     now = session.clock.wall()
-    known = [_look(session.client, found, need, now) for need in needs(found.cluster).values()]
-    document = found.identity | {"certificates": msgspec.to_builtins(known)}
-    session.output.show(document, lambda: _page(found, known, now))
-    return FAILED if any(each.problem for each in known) else 0
+    certificates = [_look(session.client, found, need, now) for need in needs(found.cluster).values()]
+    document = found.identity | {"certificates": msgspec.to_builtins(certificates)}
+    session.output.show(document, lambda: _page(found, certificates, now))
+    return FAILED if any(certificate.problem for certificate in certificates) else 0
 
 
 def _look(client: Client, found: Found, need: Need, now: datetime) -> Certificate:
@@ -82,8 +82,13 @@ def _page(found: Found, known: Sequence[Certificate], now: datetime) -> Page:
     if not known:
         return [f"{found.name} uses no certificates: set spec.tlsCluster.enabled or spec.tidb.tlsClient.enabled"]
     table = Columns("SECRET", "SHOWN BY", "EXPIRES", "STATE")
-    for each in known:
-        table.add(each.secret, ", ".join(each.used_by) or "clients", each.expires, _state(each, now))
+    for certificate in known:
+        table.add(
+            certificate.secret,
+            ", ".join(certificate.used_by) or "clients",
+            certificate.expires,
+            _state(certificate, now),
+        )
     return [table]
 
 

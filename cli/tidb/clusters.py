@@ -74,7 +74,7 @@ def read_cluster(resource: Resource, found: Object) -> Found:
 
 def clusters_of(client: Client, namespace: str) -> list[tuple[Resource, Object]]:
     """All clusters of a namespace, or of all if it is empty, by name. Raises ApiError, TransportError, Failure."""
-    found = [(kind, each) for kind in KINDS for each in client.list_page(kind, namespace).items]
+    found = [(kind, item) for kind in KINDS for item in client.list_page(kind, namespace).items]
     return sorted(found, key=lambda each: each[1].key)
 
 

@@ -72,13 +72,13 @@ def _flags(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Action]:
 
 
 def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    found = (each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    found = (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return next(found, {})
 
 
 def _positional(parser: argparse.ArgumentParser, at: int) -> argparse.Action | None:
     """The argument at a position; the last one if it may repeat."""
-    places = [each for each in parser._actions if not each.option_strings]
+    places = [action for action in parser._actions if not action.option_strings]
     if at < len(places):
         return places[at]
     return places[-1] if places and places[-1].nargs in ("*", "+") else None
@@ -104,21 +104,21 @@ def _values(
 
 def _clusters(session: Session, typed: Sequence[str]) -> Iterable[str]:
     names = (each.metadata.name for _, each in clusters_of(session.client, session.namespace))
-    return [each for each in names if each not in typed]
+    return [name for name in names if name not in typed]
 
 
 def _parts(session: Session, typed: Sequence[str]) -> Iterable[str]:
     found = find_cluster(session.client, session.namespace, typed[0])
-    components = [each.name for each in workloads(found.cluster)]
-    return [*components, *(each.name for each in list_pods(session.client, found.cluster))]
+    components = [workload.name for workload in workloads(found.cluster)]
+    return [*components, *(pod.name for pod in list_pods(session.client, found.cluster))]
 
 
 def _nodes(session: Session, _: Sequence[str]) -> Iterable[str]:
-    return [each.metadata.name for each in session.client.list_page(NODES).items]
+    return [item.metadata.name for item in session.client.list_page(NODES).items]
 
 
 def _namespaces(session: Session, _: Sequence[str]) -> Iterable[str]:
-    return [each.metadata.name for each in session.client.list_page(NAMESPACES).items]
+    return [item.metadata.name for item in session.client.list_page(NAMESPACES).items]
 
 
 def _contexts(session: Session, _: Sequence[str]) -> Iterable[str]:

@@ -32,7 +32,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
     options = _options(given)
     found = find_cluster(session.client, session.namespace, given.cluster)
     pods = _chosen(list_pods(session.client, found.cluster), given.what, found.name)
-    sources = [Source(pod.object, each) for pod in pods for each in _containers(pod, given)]
+    sources = [Source(pod.object, container) for pod in pods for container in _containers(pod, given)]
     if len(sources) > 1:
         options.setdefault("tailLines", str(_LINES_OF_EACH))
     say = printer(session.output, with_names=len(sources) > 1)
@@ -58,9 +58,9 @@ def _options(given: argparse.Namespace) -> dict[str, str]:
 
 def _chosen(pods: Sequence[ClusterPod], what: str | None, cluster: str) -> list[ClusterPod]:
     """The pods of a component, a single one, or all. Raises Failure without any."""
-    chosen = [each for each in pods if what in (None, each.component, each.name)]
+    chosen = [pod for pod in pods if what in (None, pod.component, pod.name)]
     if not chosen:
-        known = ", ".join(dict.fromkeys([*(each.component for each in pods), *(each.name for each in pods)]))
+        known = ", ".join(dict.fromkeys([*(pod.component for pod in pods), *(pod.name for pod in pods)]))
         raise Failure(f"{cluster} has no pods{f' {what}' if what else ''}; it has {known or 'none at all'}")
     return chosen
 
@@ -68,7 +68,7 @@ def _chosen(pods: Sequence[ClusterPod], what: str | None, cluster: str) -> list[
 def _containers(pod: ClusterPod, given: argparse.Namespace) -> Iterator[str]:
     """The requested containers of a pod. Raises Failure if none has the name."""
     spec = pod.object.decode()["spec"]
-    names = [each["name"] for each in spec["containers"]]
+    names = [container["name"] for container in spec["containers"]]
     hidden = [each["name"] for each in spec.get("initContainers") or ()]
     if given.all_containers:
         yield from names

@@ -100,7 +100,7 @@ class Columns:
 
     def add(self, *cells: str | Text) -> None:
         """Add a row; brackets in a cell are not styles."""
-        self._rows.append(tuple(each if isinstance(each, Text) else Text(each) for each in cells))
+        self._rows.append(tuple(text if isinstance(text, Text) else Text(text) for text in cells))
 
     def __bool__(self) -> bool:
         """True if there are rows."""

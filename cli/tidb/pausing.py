@@ -35,7 +35,7 @@ def _suspends(action: SuspendAction | None) -> bool:
 
 def _held_back(cluster: Cluster, on: bool) -> str:
     """The components whose own action replaces the cluster's, and the pause, which comes first."""
-    actions = ((f"{each.field}.suspendAction", each.spec.suspend_action) for each in workloads(cluster))
+    actions = ((f"{workload.field}.suspendAction", workload.spec.suspend_action) for workload in workloads(cluster))
     others = [field for field, action in actions if action is not None and _suspends(action) is not on]
     says = "say otherwise, and come first" if len(others) > 1 else "says otherwise, and comes first"
     parts = (
@@ -67,7 +67,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _command(switch: _Switch, *, on: bool) -> Command:
     def run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
         # find all clusters before changing the first
-        found = [find_cluster(session.client, session.namespace, each) for each in given.clusters]
+        found = [find_cluster(session.client, session.namespace, cluster) for cluster in given.clusters]
         done = [_set(session, each, switch, on=on) for each in found]
         session.output.show({"clusters": done}, lambda: _page(done, switch, on=on))
         return 0

@@ -18,11 +18,11 @@ def _run(session: Session, _: argparse.Namespace, given: Sequence[str]) -> int:
     # a positional argument of argparse would take the values of flags that it does not know
     names = list(takewhile(lambda word: not word.startswith("-"), given))
     namespace = session.namespace if names else session.asked_namespace
-    clusters = [find_cluster(session.client, namespace, each) for each in names]
+    clusters = [find_cluster(session.client, namespace, name) for name in names]
     plan = diff.plan_writes(namespace, given[len(names) :], lambda _: session.server.config, session.clock)
     if clusters:
-        writes = [write for write in plan.writes if any(concerns(write, each) for each in clusters)]
-        kept = {f"{each.resource.kind} {each.object.key}" for each in clusters}
+        writes = [write for write in plan.writes if any(concerns(write, cluster) for cluster in clusters)]
+        kept = {f"{cluster.resource.kind} {cluster.object.key}" for cluster in clusters}
         plan = diff.Plan(writes, [each for each in plan.paused if each in kept])
     if session.output.is_for_people:
         sys.stdout.writelines(diff.lines_of(plan))

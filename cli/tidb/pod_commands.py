@@ -46,12 +46,14 @@ def last_word(client: Client, found: Found, pod: str) -> tuple[str, str]:
     meta = found.object.metadata
     selector = f"involvedObject.kind={found.resource.kind},involvedObject.uid={meta.uid}"
     try:
-        events = [each.decode() for each in client.list_page(EVENTS, meta.namespace, field_selector=selector).items]
+        events = [item.decode() for item in client.list_page(EVENTS, meta.namespace, field_selector=selector).items]
     except Forbidden:
         return "", ""
     names = re.compile(rf"(?<![\w-]){re.escape(pod)}(?![\w-])")
-    texts = ((str(each.get("lastTimestamp") or ""), f"{each.get('reason')}: {each.get('message')}") for each in events)
-    return max((each for each in texts if names.search(each[1])), default=("", ""))
+    texts = (
+        (str(event.get("lastTimestamp") or ""), f"{event.get('reason')}: {event.get('message')}") for event in events
+    )
+    return max((text for text in texts if names.search(text[1])), default=("", ""))
 
 
 def news_of(client: Client, found: Found, pod: str, known: tuple[str, str]) -> str:

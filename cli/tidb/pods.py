@@ -39,9 +39,9 @@ class ClusterPod:
         if self.is_going:
             return "Terminating"
         waiting = (
-            each.state.waiting.reason
-            for each in (*self.pod.status.init_container_statuses, *self.pod.status.container_statuses)
-            if each.state.waiting and each.state.waiting.reason
+            container.state.waiting.reason
+            for container in (*self.pod.status.init_container_statuses, *self.pod.status.container_statuses)
+            if container.state.waiting and container.state.waiting.reason
         )
         if reason := next(waiting, ""):
             return reason
@@ -52,20 +52,20 @@ class ClusterPod:
     @property
     def runs(self) -> bool:
         """True if the server's container runs, according to the kubelet; sidecars do not count."""
-        of_server = [each for each in self.pod.status.container_statuses if each.name == self.component]
+        of_server = [status for status in self.pod.status.container_statuses if status.name == self.component]
         if not of_server:
             return self.pod.status.phase == "Running"
-        return any(each.state.running is not None for each in of_server)
+        return any(container.state.running is not None for container in of_server)
 
     @property
     def restarts(self) -> int:
         """The number of restarts of its containers."""
-        return sum(each.restart_count for each in self.pod.status.container_statuses)
+        return sum(status.restart_count for status in self.pod.status.container_statuses)
 
     @property
     def commands(self) -> list[str]:
         """Its commands as `annotation=value`, without the domain."""
-        return [f"{each.key.partition('/')[2]}={each.value}" for each in commands_of(self.object)]
+        return [f"{command.key.partition('/')[2]}={command.value}" for command in commands_of(self.object)]
 
 
 def list_pods(client: Client, cluster: Cluster) -> list[ClusterPod]:
@@ -76,17 +76,17 @@ def list_pods(client: Client, cluster: Cluster) -> list[ClusterPod]:
 
 def of_instances(cluster: Cluster) -> str:
     """The selector of the label that all objects of a cluster carry."""
-    instances = {base_labels(cluster, each.name)[INSTANCE] for each in components(cluster)}
+    instances = {base_labels(cluster, component.name)[INSTANCE] for component in components(cluster)}
     return f"{INSTANCE} in ({','.join(sorted(instances))})"
 
 
 def pods_among(found: Sequence[Object], cluster: Cluster) -> list[ClusterPod]:
     """The pods of a cluster among others, component by component."""
     return [
-        ClusterPod(each.name, pod, pod.decode_as(Pod))
-        for each in components(cluster)
+        ClusterPod(component.name, pod, pod.decode_as(Pod))
+        for component in components(cluster)
         for pod in sorted(found, key=lambda each: _order(each.metadata.name))
-        if _is_of(cluster, pod, base_labels(cluster, each.name))
+        if _is_of(cluster, pod, base_labels(cluster, component.name))
     ]
 
 

@@ -36,7 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
     found = find_cluster(session.client, session.namespace, given.cluster)
     pods = list_pods(session.client, found.cluster)
-    names = [each.name for each in workloads(found.cluster)]
+    names = [workload.name for workload in workloads(found.cluster)]
     if given.what in names:
         return _restart_component(session, found, given)
     pod = next((each for each in pods if each.name == given.what), None)
@@ -63,7 +63,7 @@ def _restart_component(session: Session, found: Found, given: argparse.Namespace
 
 def _annotating(found: Found, component: str, now: str) -> Iterator[Json]:
     """Patches for the spec of this component of exactly this cluster."""
-    own = next(each for each in workloads(found.cluster) if each.name == component)
+    own = next(workload for workload in workloads(found.cluster) if workload.name == component)
     path = "/" + own.field.replace("[", "/").replace("]", "").replace(".", "/") + "/annotations"
     yield {"op": "replace", "path": "/metadata/uid", "value": found.object.metadata.uid}
     if own.spec.annotations:
@@ -78,8 +78,8 @@ def _roll(session: Session, found: Found, component: str, now: str) -> Sight:
     seen = find_cluster(session.client, meta.namespace, found.text)
     report = summary(seen)
     wanted = next((each.desired for each in report.components if each.name == component), 0)
-    pods = [each for each in list_pods(session.client, seen.cluster) if each.component == component]
-    done = sum(_is_of_restart(each, now) for each in pods)
+    pods = [pod for pod in list_pods(session.client, seen.cluster) if pod.component == component]
+    done = sum(_is_of_restart(pod, now) for pod in pods)
     wait = next((each for each in reversed(report.waits) if each.of in (component, "cluster")), None)
     if done == wanted == len(pods):
         return Sight([Row(component, done, wanted, "restarted")], is_done=True)

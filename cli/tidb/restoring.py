@@ -55,10 +55,10 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 
 
 def _listed(archives: Archives) -> Json:
-    whole = [each for each in archives.backups.values() if _is_restorable(each)]
-    logs = ((each, span(archives, each)) for each in archives.logs())
+    whole = [backup for backup in archives.backups.values() if _is_restorable(backup)]
+    logs = ((backup, span(archives, backup)) for backup in archives.logs())
     return {
-        "backups": [_identity(each) | {"at": _time(moment(each.status.commit_ts))} for each in whole],
+        "backups": [_identity(backup) | {"at": _time(moment(backup.status.commit_ts))} for backup in whole],
         "logs": [
             _identity(each) | {"first": _time(found[0]), "last": _time(found[1])} for each, found in logs if found
         ],
@@ -76,8 +76,8 @@ def _time(moment: int) -> str:
 
 def _page(document: Json) -> Page:
     def lines() -> Iterator[str]:
-        for each in document["backups"]:
-            yield f"--from {each['name']}: {each['cluster']} at {each['at']}"
+        for backup in document["backups"]:
+            yield f"--from {backup['name']}: {backup['cluster']} at {backup['at']}"
         for each in document["logs"]:
             times = f"any time from {each['first']} to {each['last']}"
             yield f"--from {each['name']} --until TIME: {each['cluster']} at {times}"
@@ -130,10 +130,10 @@ def _until(found: Found, archives: Archives, source: Backup | None, until: int) 
             is_asked = is_of(log, meta.namespace, meta.name)
         else:
             is_asked = source in (log, *below)
-            below = [each for each in below if source in (log, each)]
+            below = [backup for backup in below if source in (log, backup)]
         if not is_asked or not below:
             continue
-        before = [each for each in below if moment(each.status.commit_ts) <= until]
+        before = [backup for backup in below if moment(backup.status.commit_ts) <= until]
         if before and until <= bounds(log)[1]:
             return before[-1], log
         first = moment(below[0].status.commit_ts)

@@ -23,8 +23,8 @@ T = TypeVar("T")
 def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
     """The snapshots on which a log backup builds, the oldest first. All objects must have their defaults."""
     until = moment(log.status.log_checkpoint_ts)
-    stay = [each for each in backups if is_candidate(log, each) and not _goes(each) and not _is_wrong(each)]
-    found = [each for each in stay if moment(each.status.commit_ts) <= until]
+    stay = [backup for backup in backups if is_candidate(log, backup) and not _goes(backup) and not _is_wrong(backup)]
+    found = [backup for backup in stay if moment(backup.status.commit_ts) <= until]
     return sorted(found, key=lambda each: moment(each.status.commit_ts))
 
 
@@ -40,7 +40,7 @@ def is_candidate(log: Backup, backup: Backup) -> bool:
 
 def base_of(log: Backup, backups: Iterable[Backup], since: int) -> Backup | None:
     """The snapshot to keep so that every moment from the TSO `since` on can be restored; None if there is none."""
-    return next((each for each in reversed(bases(log, backups)) if moment(each.status.commit_ts) <= since), None)
+    return next((backup for backup in reversed(bases(log, backups)) if moment(backup.status.commit_ts) <= since), None)
 
 
 def needing(snapshot: Backup, backups: Sequence[Backup]) -> Backup | None:
@@ -48,10 +48,12 @@ def needing(snapshot: Backup, backups: Sequence[Backup]) -> Backup | None:
 
     `backups` may contain the snapshot itself, which may be being deleted.
     """
-    others = [each for each in backups if each.metadata.uid != snapshot.metadata.uid]
-    logs = (each for each in others if each.spec.backup_mode == "log" and not _goes(each))
+    others = [backup for backup in backups if backup.metadata.uid != snapshot.metadata.uid]
+    logs = (backup for backup in others if backup.spec.backup_mode == "log" and not _goes(backup))
     needed = (log for log in logs if is_candidate(log, snapshot))
-    return next((log for log in needed if not any(_stands_for(each, snapshot) for each in bases(log, others))), None)
+    return next(
+        (log for log in needed if not any(_stands_for(backup, snapshot) for backup in bases(log, others))), None
+    )
 
 
 def _stands_for(base: Backup, snapshot: Backup) -> bool:
@@ -61,18 +63,18 @@ def _stands_for(base: Backup, snapshot: Backup) -> bool:
 
 def _filters(backup: Backup) -> list[str]:
     options = backup.spec.br.options if backup.spec.br else []
-    return [*backup.spec.table_filter, *(each for each in options if each.startswith(("--filter", "-f")))]
+    return [*backup.spec.table_filter, *(option for option in options if option.startswith(("--filter", "-f")))]
 
 
 def _is_wrong(backup: Backup) -> bool:
     """True if a check of its files has found missing or different ones; a check that failed does not count."""
-    found = (each for each in backup.status.conditions if each.type == VERIFIED)
-    return any(each.status == "False" and each.reason == FILES_DIFFER for each in found)
+    found = (condition for condition in backup.status.conditions if condition.type == VERIFIED)
+    return any(condition.status == "False" and condition.reason == FILES_DIFFER for condition in found)
 
 
 def is_complete(backup: Backup) -> bool:
     """True if a Backup is Complete."""
-    return any(each.type == "Complete" and each.status == "True" for each in backup.status.conditions)
+    return any(condition.type == "Complete" and condition.status == "True" for condition in backup.status.conditions)
 
 
 def _goes(backup: Backup) -> bool:
@@ -103,14 +105,14 @@ def is_from(backup: Backup, storage: StorageProvider) -> bool:
 
 def logs_at(backups: Iterable[Backup], storage: StorageProvider) -> list[Backup]:
     """The log Backups that have written the files at a place."""
-    return [each for each in backups if each.spec.backup_mode == "log" and is_from(each, storage)]
+    return [backup for backup in backups if backup.spec.backup_mode == "log" and is_from(backup, storage)]
 
 
 def decisive(found: Sequence[T | Wait | None]) -> T | Wait | None:
     """The obstacle of several logs: none if one log suffices or no log is known, a wait rather than a problem."""
     if not found or None in found:
         return None
-    return next((each for each in found if isinstance(each, Wait)), found[0])
+    return next((outcome for outcome in found if isinstance(outcome, Wait)), found[0])
 
 
 def until_reached(log: Backup, field: str, at: int) -> Wait:

@@ -54,10 +54,10 @@ def log_backup_named(ctx: JobOwner[Backup], name: str) -> str:
 
     Raises ApiError, TransportError.
     """
-    others = (each for each in readable(everything(ctx, BACKUPS)) if each.metadata.uid != ctx.owner.metadata.uid)
-    named = (each for each in others if each.metadata.name == name and chains.same_cluster(each, ctx.model))
-    begun = (each.metadata for each in named if each.spec.backup_mode == "log" and each.status.commit_ts)
-    return next((f"{each.namespace}/{each.name}" for each in begun), "")
+    others = (backup for backup in readable(everything(ctx, BACKUPS)) if backup.metadata.uid != ctx.owner.metadata.uid)
+    named = (backup for backup in others if backup.metadata.name == name and chains.same_cluster(backup, ctx.model))
+    begun = (backup.metadata for backup in named if backup.spec.backup_mode == "log" and backup.status.commit_ts)
+    return next((f"{metadata.namespace}/{metadata.name}" for metadata in begun), "")
 
 
 def _shares(other: Object, path: str, own: StorageProvider) -> bool:

@@ -87,8 +87,8 @@ async def _catch_up_with_last(schedule: Scheduling, log_start: datetime) -> bool
     reached = _reached(last)
     if reached is None:
         return False
-    known = schedule.time("lastCompactProgress")
-    if reached >= log_start and (known is None or reached > known):
+    time = schedule.time("lastCompactProgress")
+    if reached >= log_start and (time is None or reached > time):
         await schedule.note(lastCompactProgress=stamp(reached))
     return True
 
@@ -103,16 +103,16 @@ def _reached(compaction: Object) -> datetime | None:
     texts = {"Complete": (status.get("endTs"), spec.get("endTs")), "Failed": (spec.get("startTs"),)}
     if status.get("state") not in texts:
         return None
-    return tso.time_of(max(timestamp(str(each or "")) for each in texts[status["state"]]))
+    return tso.time_of(max(timestamp(str(text or "")) for text in texts[status["state"]]))
 
 
 async def _adopted(schedule: Scheduling, span: Span) -> bool:
     """True if a compaction exists that the status lacks, because the process crashed; it is added to the status."""
     ctx = schedule.ctx
     found = ctx.runtime.client.list_page(COMPACT_BACKUPS, ctx.namespace).items
-    unknown = [each for each in found if ctx.controls(each) and each.metadata.name != ctx.status.get("lastCompact")]
+    unknown = [obj for obj in found if ctx.controls(obj) and obj.metadata.name != ctx.status.get("lastCompact")]
     last = schedule.time("lastCompactExecutionTs")
-    same = max((each for each in unknown if _stands_for(each, span, last)), key=_created, default=None)
+    same = max((obj for obj in unknown if _stands_for(obj, span, last)), key=_created, default=None)
     if same is None:
         return False
     await schedule.note(lastCompact=same.metadata.name, lastCompactExecutionTs=stamp(_created(same)))

@@ -68,13 +68,13 @@ def new_wait(status: Json, conditions: Mapping[str, ConditionValue]) -> tuple[st
 
 def last_backup(backups: Sequence[Made]) -> ConditionValue | None:
     """The value of LastBackupComplete; None if no backup has ended."""
-    ended = sorted((each for each in backups if each.end and not each.is_log), key=lambda each: each.created)
+    ended = sorted((backup for backup in backups if backup.end and not backup.is_log), key=lambda each: each.created)
     if not ended:
         return None
     last = ended[-1]
     if last.end == COMPLETE:
         return True, last.end, _complete(last)
-    good = [each for each in ended if each.is_good]
+    good = [backup for backup in ended if backup.is_good]
     before = f"the last good one is {_complete(good[-1])}" if good else "there is no good one"
     return False, last.end, f"{last.name}: {last.why or last.end}; {before}"
 

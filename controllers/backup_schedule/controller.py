@@ -43,9 +43,9 @@ def backup_schedule_controller(
     ScheduleMetrics(runtime.registry, schedules, children, runtime.clock, fence_of, settings.time_zone)
     controller = runtime.controller(NAME, JobOwnerSync(kind, caches, runtime, settings))
     runtime.enqueue_objects(resources, BACKUP_SCHEDULES, controller.enqueue)
-    for each in (BACKUPS, COMPACT_BACKUPS):
+    for resource in (BACKUPS, COMPACT_BACKUPS):
         handler = enqueue_owner(BACKUP_SCHEDULES, schedules, controller.enqueue)
-        resources.informer_for(each).add_event_handler(handler, NO_RESYNC)
+        resources.informer_for(resource).add_event_handler(handler, NO_RESYNC)
     resources.informer_for(BACKUPS).add_event_handler(_enqueue_group(schedules, controller.enqueue), NO_RESYNC)
     return controller
 
@@ -56,8 +56,8 @@ def _enqueue_group(schedules: Lister, enqueue: Enqueue) -> ResourceEventHandlerF
     def all_of(backup: Object | None) -> None:
         group = backup.metadata.labels.get(GROUP_LABEL) if backup is not None else ""
         if backup is not None and group:
-            for each in schedules.list(backup.metadata.namespace, {GROUP_LABEL: group}):
-                enqueue(each.key)
+            for obj in schedules.list(backup.metadata.namespace, {GROUP_LABEL: group}):
+                enqueue(obj.key)
 
     def on_update(old: Object, new: Object) -> None:
         if old.metadata.resource_version != new.metadata.resource_version:

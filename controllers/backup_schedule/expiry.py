@@ -48,8 +48,8 @@ async def sync(schedule: Scheduling) -> float | None:
         return None
     if expired.backups:
         expired = _expired(schedule, schedule.mine(schedule.live_backups()))
-        for each in expired.backups:
-            await _delete(schedule, BACKUPS, each.name, functools.partial(_is_still, each))
+        for backup in expired.backups:
+            await _delete(schedule, BACKUPS, backup.name, functools.partial(_is_still, backup))
     return await _truncate(schedule, expired.log_until)
 
 
@@ -73,8 +73,8 @@ def _log(schedule: Scheduling) -> Log | None:
 
 def _is_still(known: Made, there: Object) -> bool:
     """True if a Backup is unchanged since the decision about it."""
-    found = facts_of(there)
-    return (found.uid, found.end, found.is_good) == (known.uid, known.end, known.is_good)
+    backup = facts_of(there)
+    return (backup.uid, backup.end, backup.is_good) == (known.uid, known.end, known.is_good)
 
 
 async def _delete(schedule: Scheduling, resource: Resource, name: str, still: Callable[[Object], bool]) -> None:
@@ -125,18 +125,18 @@ def _compacted(schedule: Scheduling, until: int) -> int:
 def _is_read(schedule: Scheduling, backup: Backup) -> bool:
     """True if an unfinished Restore reads the log."""
     path = backup_path(backup.spec)
-    return any(reads(each, path, backup.spec) for each in everything(schedule.ctx, RESTORES))
+    return any(reads(obj, path, backup.spec) for obj in everything(schedule.ctx, RESTORES))
 
 
 def _old_compactions(schedule: Scheduling) -> Sequence[Object]:
     """Old, ended CompactBackups, which are deleted without their files; the last one stays, as it has the progress."""
     spec, ctx = schedule.ctx.model.spec, schedule.ctx
-    found = [each for each in schedule.children.compactions.list(ctx.namespace) if ctx.controls(each)]
-    found = [each for each in found if _has_ended(each) and each.metadata.name != ctx.status.get("lastCompact")]
+    found = [obj for obj in schedule.children.compactions.list(ctx.namespace) if ctx.controls(obj)]
+    found = [obj for obj in found if _has_ended(obj) and obj.metadata.name != ctx.status.get("lastCompact")]
     ended = sorted(found, key=lambda each: each.metadata.creation_timestamp or "")
     if reserved := spec.max_reserved_time:
         limit = retention.earlier(of_time(ctx.now), timedelta(seconds=duration.seconds(reserved)))
-        return [each for each in ended if 0 < timestamp(_tree(each, "spec").get("endTs") or "") < limit]
+        return [obj for obj in ended if 0 < timestamp(_tree(obj, "spec").get("endTs") or "") < limit]
     if spec.max_backups is not None and spec.max_backups > 0:
         return ended[: -spec.max_backups]
     return []

@@ -112,9 +112,9 @@ async def _note(schedule: Scheduling, there: Object) -> None:
     start = log_start_of(backup.spec) if backup else None
     if start is None:
         # an older version of v1.6 created it without the time, or the user changed the prefix
-        known = schedule.time("logBackupStartTs")
+        time = schedule.time("logBackupStartTs")
         saved = timestamp(backup.status.log_checkpoint_ts) if backup else 0
-        start = known or (time_of(saved) if saved else None)
+        start = time or (time_of(saved) if saved else None)
     fields = {"logBackup": there.metadata.name, "logBackupStartTs": stamp(start) if start else None}
     now = schedule.ctx.status
     if any(now.get(key) != value for key, value in fields.items()):

@@ -62,7 +62,7 @@ def facts_of(backup: Object) -> Made:
     """The facts about a Backup, whose status may be malformed by other clients."""
     body = backup.decode()
     meta, now = backup.metadata, _tree(body.get("status"))
-    conditions = [each for each in now.get("conditions") or () if isinstance(each, dict)]
+    conditions = [condition for condition in now.get("conditions") or () if isinstance(condition, dict)]
     spec, verified, readable = _tree(body.get("spec")), condition_of(conditions, VERIFIED), {"conditions": conditions}
     end = status.ended(readable) or (status.INVALID if status.holds(readable, status.INVALID) else "")
     return Made(
@@ -92,7 +92,7 @@ def _wait(condition: Json) -> str:
 
 def unfinished(backups: Sequence[Made]) -> Made | None:
     """A snapshot that has not ended, if there is one."""
-    return next((each for each in backups if not each.is_log and not each.at_end), None)
+    return next((backup for backup in backups if not backup.is_log and not backup.at_end), None)
 
 
 def timestamp(text: str) -> int:

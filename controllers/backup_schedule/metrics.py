@@ -69,8 +69,8 @@ class ScheduleMetrics(Collector):
             yield "overdue", (), self._overdue(body.get("spec") or {}, created, good.created if good else created)
 
     def _last_good(self, schedule: Object) -> Made | None:
-        backups = (facts_of(each) for each in self._children.backups.list(schedule.metadata.namespace))
-        mine = [each for each in backups if each.owner == schedule.metadata.uid and each.is_good]
+        backups = (facts_of(obj) for obj in self._children.backups.list(schedule.metadata.namespace))
+        mine = [backup for backup in backups if backup.owner == schedule.metadata.uid and backup.is_good]
         return max(mine, key=lambda each: each.created, default=None)
 
     def _overdue(self, spec: Json, created: datetime, since: datetime) -> float:
@@ -82,7 +82,7 @@ class ScheduleMetrics(Collector):
         except cron.BadSchedule:
             return 0
         now = self._clock.wall()
-        return sum(each <= now for each in islice(times, _MOST))
+        return sum(time <= now for time in islice(times, _MOST))
 
 
 def _conditions(body: Json) -> Iterable[Json]:

@@ -41,43 +41,45 @@ def by_number(backups: Sequence[Made], most: int, log: Log | None) -> Expired:
     """
     good, doubtful, failed = _sorted(backups)
     base = _base(good, log)
-    old = [each for each in good[:-most] if each is not base]
+    old = [backup for backup in good[:-most] if backup is not base]
     return Expired([*old, *doubtful[:-most], *failed[:-most]])
 
 
 def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log | None) -> Expired:
     """The backups whose data are older than `reserved`, except the base of the moments that must stay restorable."""
     good, doubtful, failed = _sorted(backups)
-    newest = max((*(each.ts for each in good), log.checkpoint if log else 0), default=0)
+    newest = max((*(backup.ts for backup in good), log.checkpoint if log else 0), default=0)
     limit = earlier(min(newest, tso.of_time(now)) if newest else tso.of_time(now), reserved)
-    old = [each for each in doubtful[:-1] if tso.of_time(each.created) < limit]
-    old += [each for each in failed if tso.of_time(each.created) < earlier(tso.of_time(now), reserved)]
-    leading = [each for each in good if each.ts <= limit]
+    old = [backup for backup in doubtful[:-1] if tso.of_time(backup.created) < limit]
+    old += [backup for backup in failed if tso.of_time(backup.created) < earlier(tso.of_time(now), reserved)]
+    leading = [backup for backup in good if backup.ts <= limit]
     if log is None:
-        return Expired([*(each for each in good[:-1] if each.ts < limit), *old])
+        return Expired([*(backup for backup in good[:-1] if backup.ts < limit), *old])
     if not leading:
         return Expired(old)
     # the base of moments right after the limit, or the last one that the checkpoint of the log has reached
     base = _base(leading, log)
-    return Expired([*(each for each in leading[:-1] if each is not base), *old], base.ts if base is leading[-1] else 0)
+    return Expired(
+        [*(backup for backup in leading[:-1] if backup is not base), *old], base.ts if base is leading[-1] else 0
+    )
 
 
 def _base(good: Sequence[Made], log: Log | None) -> Made | None:
     """The newest backup that is a base of the log; None if there is none."""
-    full = [each for each in good if not each.is_incremental]
-    reached = [each for each in full if log is not None and log.start <= each.ts <= log.checkpoint]
+    full = [backup for backup in good if not backup.is_incremental]
+    reached = [backup for backup in full if log is not None and log.start <= backup.ts <= log.checkpoint]
     return reached[-1] if reached else None
 
 
 def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made], list[Made]]:
     """The good backups sorted by the time of their data, the doubtful and the failed ones by their creation."""
     snapshots = sorted(
-        (each for each in backups if not (each.is_log or each.is_volume or each.is_being_deleted)),
+        (backup for backup in backups if not (backup.is_log or backup.is_volume or backup.is_being_deleted)),
         key=lambda each: each.created,
     )
-    good = sorted((_dated(each) for each in snapshots if each.is_good), key=lambda each: each.ts)
-    doubtful = [each for each in snapshots if each.is_complete and not each.is_good]
-    failed = [each for each in snapshots if each.end and not each.is_complete]
+    good = sorted((_dated(snapshot) for snapshot in snapshots if snapshot.is_good), key=lambda each: each.ts)
+    doubtful = [snapshot for snapshot in snapshots if snapshot.is_complete and not snapshot.is_good]
+    failed = [snapshot for snapshot in snapshots if snapshot.end and not snapshot.is_complete]
     return good, doubtful, failed
 
 

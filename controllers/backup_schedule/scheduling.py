@@ -48,7 +48,7 @@ class Scheduling:
 
     def mine(self, backups: Iterable[Object]) -> list[Made]:
         """The Backups among `backups` that this schedule controls."""
-        return [facts_of(each) for each in backups if self.ctx.controls(each)]
+        return [facts_of(backup) for backup in backups if self.ctx.controls(backup)]
 
     def live_backups(self) -> list[Object]:
         """All Backups of the namespace, read live. Raises ApiError, TransportError."""
@@ -56,15 +56,15 @@ class Scheduling:
 
     def others(self) -> Iterator[BackupSchedule]:
         """All other cached schedules that can be decoded, of all namespaces."""
-        for each in self.ctx.caches.owners.list():
-            if each.metadata.uid != self.ctx.owner.metadata.uid:
+        for owner in self.ctx.caches.owners.list():
+            if owner.metadata.uid != self.ctx.owner.metadata.uid:
                 with contextlib.suppress(InvalidField):
-                    yield with_schedule_defaults(decode(each.decode(), BackupSchedule))
+                    yield with_schedule_defaults(decode(owner.decode(), BackupSchedule))
 
     def blocks(self, *fields: str) -> str:
         """The problems of these fields and of fields below them, in one sentence; empty if there are none."""
-        found = [each for each in self.problems if any(_is_below(each.field, field) for field in fields)]
-        return "; ".join(map(str, found))
+        problems = [problem for problem in self.problems if any(_is_below(problem.field, field) for field in fields)]
+        return "; ".join(map(str, problems))
 
     def time(self, name: str) -> datetime | None:
         """The time in a field of the status, if it has one."""

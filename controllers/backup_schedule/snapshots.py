@@ -87,7 +87,7 @@ async def _make(schedule: Scheduling, times: cron.Schedule, due: datetime) -> An
     ctx = schedule.ctx
     live = schedule.live_backups()
     name = scheduled_name(ctx.name, due)
-    there = next((each for each in live if each.metadata.name == name), None)
+    there = next((obj for obj in live if obj.metadata.name == name), None)
     if there is not None and not ctx.controls(there):
         what = f"Backup {there.key} is not of this BackupSchedule: it is {whose(there)}"
         message = f"{what}; delete it, or the backup due then is left out"
@@ -120,8 +120,8 @@ def _of_group(schedule: Scheduling, live: Sequence[Object]) -> list[Made]:
     ctx, group = schedule.ctx, _group(schedule)
     owners = {ctx.owner.metadata.uid}
     if group:
-        owners |= {each.metadata.uid for each in ctx.caches.owners.list(ctx.namespace, {GROUP_LABEL: group})}
-    return [facts_of(each) for each in live if _owner(each) in owners or _labelled(each, group)]
+        owners |= {obj.metadata.uid for obj in ctx.caches.owners.list(ctx.namespace, {GROUP_LABEL: group})}
+    return [facts_of(obj) for obj in live if _owner(obj) in owners or _labelled(obj, group)]
 
 
 def _owner(backup: Object) -> str:

@@ -172,8 +172,8 @@ def obstacle(compact: CompactBackup, backups: Sequence[Backup]) -> Problem | Wai
     None if a log has the span, as far as its Backup reports, or the Backup that wrote it is unknown. The spec must be
     valid, and all objects must have their defaults.
     """
-    logs = (each for each in logs_at(backups, compact.spec) if bounds(each)[0])
-    return decisive([_missing(compact, each) for each in logs])
+    logs = (backup for backup in logs_at(backups, compact.spec) if bounds(backup)[0])
+    return decisive([_missing(compact, backup) for backup in logs])
 
 
 def _missing(compact: CompactBackup, log: Backup) -> Problem | Wait | None:

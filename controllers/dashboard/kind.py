@@ -39,9 +39,9 @@ def _make(ctx: Reconcile[TidbDashboard]) -> Outcome:
         metadata = {"name": copy, "labels": dashboard.own_labels(ctx.model)}
         apply_data(ctx, SECRETS, {"metadata": metadata, "type": "Opaque", "data": data}, granted)
     apply_service(ctx, dashboard.service(ctx.model))
-    made = apply_stateful_set(ctx, marked(dashboard.stateful_set(ctx.model, tc), granted))
+    outcome = apply_stateful_set(ctx, marked(dashboard.stateful_set(ctx.model, tc), granted))
     prune(ctx, SECRETS, {copy for copy, _ in copies})
-    return made
+    return outcome
 
 
 def _volumes(ctx: Reconcile[TidbDashboard]) -> Outcome:

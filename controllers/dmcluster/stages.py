@@ -18,7 +18,7 @@ from meta import certificates, labelling, orphan_pods, pvc_cleaner, strange_pods
 
 def observations() -> tuple[Stage[DMContext], ...]:
     """The observations, in order."""
-    return tuple([Stage(each.name, each.observe) for each in behaviours(DM_CLUSTER)])
+    return tuple([Stage(behaviour.name, behaviour.observe) for behaviour in behaviours(DM_CLUSTER)])
 
 
 def stages() -> tuple[Stage[DMContext], ...]:
@@ -27,7 +27,7 @@ def stages() -> tuple[Stage[DMContext], ...]:
         Stage("certificates", certificates.act),
         Stage("pv_reclaim_policy", volumes.act),
         Stage("orphan_pods_cleaner", orphan_pods.act),
-        *(Stage(each.name, each.act) for each in behaviours(DM_CLUSTER)),
+        *(Stage(behaviour.name, behaviour.act) for behaviour in behaviours(DM_CLUSTER)),
         Stage("strange_pods", strange_pods.act),
         Stage("meta", labelling.act),
         Stage("pvc_cleaner", pvc_cleaner.act),

@@ -75,8 +75,8 @@ def _what_it_does(ctx: Reconcile[TidbInitializer], job: Object) -> str:
 
 def has_begun(ctx: Reconcile[TidbInitializer], job: Object) -> bool:
     """True if a pod of a Job, read live, may have run SQL, or there is no pod. Raises ApiError, TransportError."""
-    pods = [each.decode_as(Pod) for each in _live_pods(ctx, job)]
-    return not pods or any(each.has_run or not each.trouble for each in pods)
+    pods = [pod.decode_as(Pod) for pod in _live_pods(ctx, job)]
+    return not pods or any(pod.has_run or not pod.trouble for pod in pods)
 
 
 def _live_pods(ctx: Reconcile[TidbInitializer], job: Object) -> Sequence[Object]:
@@ -101,6 +101,6 @@ def _why(ctx: Reconcile[TidbInitializer], job: Object) -> str:
 
 def _last_words(status: Json) -> str:
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    ended = [(each.get("state") or {}).get("terminated") or {} for each in containers]
+    ended = [(container.get("state") or {}).get("terminated") or {} for container in containers]
     messages = [str(each.get("message") or "").strip() for each in ended if each.get("exitCode")]
     return next(filter(None, messages), "")

@@ -18,7 +18,7 @@ from member.labels import TIDB_OPERATOR
 
 
 def _conditions_of_job(ctx: Reconcile[TidbInitializer]) -> Sequence[Json]:
-    return [each for each in ctx.model.status.conditions if each.get("type") not in (PROGRESSING, READY)]
+    return [condition for condition in ctx.model.status.conditions if condition.get("type") not in (PROGRESSING, READY)]
 
 
 TIDB_INITIALIZER = SimpleKind(

@@ -35,15 +35,17 @@ def everything(ctx: JobOwner[M], resource: Resource) -> list[Object]:
 
 def readable(backups: Iterable[Object]) -> Iterator[Backup]:
     """The Backups that can be decoded, with their defaults."""
-    for each in backups:
+    for backup in backups:
         with contextlib.suppress(InvalidField):
-            yield with_backup_defaults(decode(each.decode(), Backup))
+            yield with_backup_defaults(decode(backup.decode(), Backup))
 
 
 def being_removed(backups: Iterable[Object], storages: Sequence[StorageProvider]) -> str:
     """The Backup whose files are being removed from one of `storages`, e.g. "Backup ns/name"; empty if none."""
     for backup in backups:
-        if backup.metadata.deletion_timestamp and any(_removes_from(backup, each) for each in storages):
+        if backup.metadata.deletion_timestamp and any(
+            _removes_from(backup, storage_provider) for storage_provider in storages
+        ):
             return f"Backup {backup.key}"
     return ""
 
@@ -67,7 +69,7 @@ def reads(restore: Object, path: str, own: StorageProvider) -> bool:
     except InvalidField:
         return has_begun  # an undecodable Restore does nothing, unless its Job was created before
     sources = (spec, spec.pitr_full_backup_storage_provider)
-    return any(shared(own, path, each, backup_path(each)) for each in sources)
+    return any(shared(own, path, storage_provider, backup_path(storage_provider)) for storage_provider in sources)
 
 
 def compacts(compact: Object, path: str, own: StorageProvider, until: int | None) -> bool:

@@ -66,7 +66,7 @@ async def serving_cluster(
     tc = await cluster(ctx, br)
     if not isinstance(tc, TidbCluster):
         return tc
-    if any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions):
+    if any(condition.type == "Ready" and condition.status == "True" for condition in tc.status.conditions):
         return tc
     where = f"TidbCluster {tc.metadata.namespace}/{tc.metadata.name}"
     if lack := _not_serving(tc):
@@ -86,7 +86,7 @@ def _not_serving(tc: TidbCluster) -> str:
         if not is_available(tc, row.name):
             return row.unavailable
     stores = [*tc.status.tikv.stores.values(), *tc.status.tikv.peer_stores.values()]
-    down = sorted(each.pod_name or each.id for each in stores if not each.is_up)
+    down = sorted(store.pod_name or store.id for store in stores if not store.is_up)
     tolerated = 1 if len(stores) >= _REPLICAS else 0
     if len(down) <= tolerated:
         return ""
@@ -117,13 +117,13 @@ def _of_other_images(ctx: JobOwner[M], tc: TidbCluster) -> str:
     pods = ctx.runtime.client.list_page(
         PODS, tc.metadata.namespace, label_selector=selector_text(base_labels(tc, "tikv"))
     )
-    others = [each.metadata.name for each in pods.items if _image_of(each.decode()) != tikv.image]
+    others = [item.metadata.name for item in pods.items if _image_of(item.decode()) != tikv.image]
     return f"{tikv.image} does not run yet in {', '.join(others)}" if others else ""
 
 
 def _image_of(pod: Json) -> str:
-    images = (each.get("image") for each in pod["spec"]["containers"] if each["name"] == "tikv")
-    return next((str(each) for each in images), "")
+    images = (container.get("image") for container in pod["spec"]["containers"] if container["name"] == "tikv")
+    return next((str(image) for image in images), "")
 
 
 async def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster | NotDone:

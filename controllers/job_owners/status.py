@@ -71,15 +71,15 @@ def with_wait(status: Json, wait: NotDone | None, now: datetime) -> Json:
         is_over = not before or before.get("status") == "False"
         return status if is_over else with_condition(status, WAITING, now, _CONTINUED, is_true=False)
     if before.get("reason") != wait.reason:
-        status = status | {"conditions": [each for each in conditions if each is not before]}
+        status = status | {"conditions": [condition for condition in conditions if condition is not before]}
     return with_condition(status, WAITING, now, wait.reason, wait.message)
 
 
 def is_reported(status: Json, wait: NotDone) -> bool:
     """True if another condition already has the message of the wait."""
     parts: list[Json] = [status, *(status.get("logSubCommandStatuses") or {}).values()]
-    conditions = (each for part in parts for each in part.get("conditions") or ())
-    return any(each.get("message") == wait.message for each in conditions if each.get("type") != WAITING)
+    conditions = (condition for part in parts for condition in part.get("conditions") or ())
+    return any(condition.get("message") == wait.message for condition in conditions if condition.get("type") != WAITING)
 
 
 def with_condition(

@@ -55,7 +55,7 @@ def _config_map(ctx: Reconcile[TidbNGMonitoring], tc: TidbCluster) -> str:
     """Apply the desired ConfigMap; return its name, which depends on the configuration."""
     live = ctx.cached(STATEFUL_SETS, desired.object_name(ctx.model))
     volumes = (live.decode()["spec"]["template"]["spec"].get("volumes") or ()) if live else ()
-    in_use_name = next((each["configMap"]["name"] for each in volumes if each["name"] == "config"), "")
+    in_use_name = next((volume["configMap"]["name"] for volume in volumes if volume["name"] == "config"), "")
     in_use = ctx.cached(CONFIG_MAPS, in_use_name) if in_use_name else None
     choice = desired.choose(ctx.model, tc, in_use_name, in_use.decode() if in_use else None)
     ctx.apply(CONFIG_MAPS, desired.config_map(ctx.model, choice))

@@ -33,7 +33,7 @@ def obstacles(restore: Restore, backups: Sequence[Backup]) -> list[Problem] | Wa
     Empty if the log has all moments, or the Backup that wrote it is unknown. All objects must have their defaults.
     """
     needed = _needed(restore, backups)
-    logs = (each for each in logs_at(backups, restore.spec) if moment(each.status.commit_ts))
+    logs = (backup for backup in logs_at(backups, restore.spec) if moment(backup.status.commit_ts))
     return decisive([_missing(log, needed) for log in logs]) or []
 
 
@@ -61,14 +61,14 @@ def _needed(restore: Restore, backups: Sequence[Backup]) -> list[_Needed]:
     if snapshot is not None:
         path, at = snapshot.status.backup_path, moment(snapshot.status.commit_ts)
         asked.append(_Needed("spec.pitrFullBackupStorageProvider", path, at, "has the data of"))
-    return [each for each in asked if each.at]
+    return [needed for needed in asked if needed.at]
 
 
 def _snapshot(restore: Restore, backups: Sequence[Backup]) -> Backup | None:
     """The Backup of the snapshot below the log: the newest one at that place."""
     below = restore.spec.pitr_full_backup_storage_provider
-    there = [each for each in backups if each.spec.backup_mode == "snapshot" and is_complete(each)]
-    return max((each for each in there if is_from(each, below)), key=_taken, default=None)
+    there = [backup for backup in backups if backup.spec.backup_mode == "snapshot" and is_complete(backup)]
+    return max((backup for backup in there if is_from(backup, below)), key=_taken, default=None)
 
 
 def _taken(snapshot: Backup) -> int:

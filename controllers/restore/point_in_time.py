@@ -30,7 +30,7 @@ async def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> Waiting | 
     Raises ApiError, TransportError.
     """
     parts = _parts(ctx, tc)
-    why = next((why for each in parts if each.spec.tikv is not None and (why := _not_yet(ctx, each))), "")
+    why = next((why for part in parts if part.spec.tikv is not None and (why := _not_yet(ctx, part))), "")
     if not why:
         await _warn_of_unseen(ctx, tc, parts)
         return None
@@ -44,18 +44,18 @@ def _parts(ctx: JobOwner[Restore], tc: TidbCluster) -> list[TidbCluster]:
     there = everything(ctx, TIDB_CLUSTERS)
     own = (tc.metadata.namespace, tc.metadata.name)
     keys = joined(own, there, ctx.references) - {own}
-    others = (each for each in there if (each.metadata.namespace, each.metadata.name) in keys)
-    stay = (each for each in others if not each.metadata.deletion_timestamp)
-    found = [tc]
-    for each in stay:
+    others = (obj for obj in there if (obj.metadata.namespace, obj.metadata.name) in keys)
+    stay = (obj for obj in others if not obj.metadata.deletion_timestamp)
+    clusters = [tc]
+    for obj in stay:
         with contextlib.suppress(InvalidField):
-            found.append(with_defaults(decode(each.decode(), TidbCluster)))
-    return found
+            clusters.append(with_defaults(decode(obj.decode(), TidbCluster)))
+    return clusters
 
 
 async def _warn_of_unseen(ctx: JobOwner[Restore], tc: TidbCluster, parts: Sequence[TidbCluster]) -> None:
     """Emit an event that names the stores whose TidbCluster this operator cannot see: they may collect garbage."""
-    seen = {store.pod_name for each in parts for store in each.status.tikv.stores.values()}
+    seen = {store.pod_name for part in parts for store in part.status.tikv.stores.values()}
     unseen = sorted(
         each.pod_name or each.ip for each in tc.status.tikv.peer_stores.values() if each.pod_name not in seen
     )

@@ -144,9 +144,9 @@ class ClusterMetrics(Collector):
             for component in workloads(tc):
                 yield from _of_component(tc, component, self._clock.wall())
         yield "operators", (), 1 + len(self._others.managing(cluster) if self._others else ())
-        for secret, found in self._certificates.findings(cluster.key).items():
-            if found.ends:
-                yield "certificate_expiry_seconds", (secret,), (found.ends - self._clock.wall()).total_seconds()
+        for secret, finding in self._certificates.findings(cluster.key).items():
+            if finding.ends:
+                yield "certificate_expiry_seconds", (secret,), (finding.ends - self._clock.wall()).total_seconds()
         yield from self._of_syncs((cluster.metadata.namespace, cluster.metadata.name))
 
     def _of_syncs(self, key: tuple[str, str]) -> Iterator[Sample]:
@@ -175,8 +175,12 @@ def _of_component(tc: TidbCluster, component: Component, now: datetime) -> Itera
     if status is not None:
         yield from _of_component_status(status, component.name)
         conditions = ours(status.conditions)
-        for each in conditions:
-            yield "component_condition", (*labels, each["type"], str(each.get("reason") or "")), holds(each)
+        for condition in conditions:
+            yield (
+                "component_condition",
+                (*labels, condition["type"], str(condition.get("reason") or "")),
+                holds(condition),
+            )
         yield from _waiting(conditions, labels, now, "component_")
 
 
@@ -192,8 +196,8 @@ def _of_component_status(status: ComponentStatus, component: str) -> Iterator[Sa
 
 
 def _waiting(conditions: Sequence[Json], labels: tuple[str, ...], now: datetime, of: str) -> Iterator[Sample]:
-    for each in conditions:
-        since = parse_time(str(each.get("lastTransitionTime") or ""))
-        if each["type"] == PROGRESSING and holds(each) and since:
-            reason = str(each.get("reason") or "")
+    for condition in conditions:
+        since = parse_time(str(condition.get("lastTransitionTime") or ""))
+        if condition["type"] == PROGRESSING and holds(condition) and since:
+            reason = str(condition.get("reason") or "")
             yield f"{of}waiting_seconds", (*labels, reason), max((now - since).total_seconds(), 0.0)

@@ -22,7 +22,7 @@ from meta import certificates, labelling, locations, orphan_pods, pvc_cleaner, s
 
 def observations() -> tuple[Stage[ReconcileContext], ...]:
     """The observations, in order."""
-    return tuple([Stage(each.name, each.observe) for each in behaviours()])
+    return tuple([Stage(behaviour.name, behaviour.observe) for behaviour in behaviours()])
 
 
 def stages() -> tuple[Stage[ReconcileContext], ...]:
@@ -31,7 +31,7 @@ def stages() -> tuple[Stage[ReconcileContext], ...]:
         Stage("certificates", certificates.act),
         Stage("pv_reclaim_policy", volumes.act),
         Stage("orphan_pods_cleaner", orphan_pods.act),
-        *(Stage(each.name, each.act) for each in behaviours()),
+        *(Stage(behaviour.name, behaviour.act) for behaviour in behaviours()),
         Stage("strange_pods", strange_pods.act),
         Stage("meta", labelling.act),
         Stage("pvc_cleaner", pvc_cleaner.act),
@@ -67,7 +67,7 @@ def run(ctx: ReconcileContext) -> Steps[ReconcileContext]:
 
 def _acting(ctx: ReconcileContext) -> Iterator[Stage[ReconcileContext]]:
     """The stages, after all components have judged the upgrade: if one refuses it, no pod restarts for it."""
-    judged = {each.name: refused_upgrade(ctx, each) for each in workloads()}
+    judged = {workload.name: refused_upgrade(ctx, workload) for workload in workloads()}
     ctx.refused_upgrades = {name: refused for name, refused in judged.items() if refused}
     yield from stages()
 
@@ -75,7 +75,15 @@ def _acting(ctx: ReconcileContext) -> Iterator[Stage[ReconcileContext]]:
 def _seen(ctx: ReconcileContext) -> bytes:
     """The observations without the heartbeats and counts of stores, which differ each time and are judged by PD."""
     stores = [
-        (each.id, each.address, each.state_name, each.labels, each.version, each.status_address, each.start_timestamp)
-        for each in ctx.stores
+        (
+            store.id,
+            store.address,
+            store.state_name,
+            store.labels,
+            store.version,
+            store.status_address,
+            store.start_timestamp,
+        )
+        for store in ctx.stores
     ]
     return seen_of(ctx, ctx.pd_url, ctx.unstarted_pd_members, stores)

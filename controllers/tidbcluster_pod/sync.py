@@ -117,7 +117,7 @@ class TidbClusterPodSync:
     def _until_one_expires(self, pod: Object | None) -> float:
         """The seconds until the first command of the pod expires; 0 if none will."""
         now = self._deps.clock.wall()
-        left = [seconds_left(pod, each, now) for each in commands_of(pod)] if pod else []
+        left = [seconds_left(pod, command, now) for command in commands_of(pod)] if pod else []
         return min(filter(None, left), default=0.0)
 
     def _pod(self, key: str) -> Object | None:
@@ -130,7 +130,7 @@ class TidbClusterPodSync:
         pod = self._pod(key)
         candidates = self._clusters.list(namespace) if pod is None else clusters_of_pod(self._clusters, pod)
         commanded = pod is not None and is_commanded(pod)
-        return next((each for each in candidates if commanded or name in evicted_pods(each)), None)
+        return next((candidate for candidate in candidates if commanded or name in evicted_pods(candidate)), None)
 
     def _in_charge_of(self, owner: Object) -> TidbCluster | None:
         """The cluster with its defaults; None if it must be left alone."""

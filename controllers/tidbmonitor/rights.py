@@ -91,9 +91,9 @@ def await_sight(ctx: Reconcile[TidbMonitor], targets: Iterable[Target]) -> Outco
     Raises ApiError, TransportError.
     """
     unseen: dict[str, list[str]] = {}
-    for each in targets:
-        if each.namespace != ctx.namespace and not ctx.model.spec.cluster_scoped:
-            unseen.setdefault(each.namespace, []).append(each.name)
+    for target in targets:
+        if target.namespace != ctx.namespace and not ctx.model.spec.cluster_scoped:
+            unseen.setdefault(target.namespace, []).append(target.name)
     blind = {namespace: names for namespace, names in unseen.items() if not _may_see(ctx, ROLE_BINDINGS, namespace)}
     if not blind or (CLUSTER_ROLE_BINDINGS in ctx.owned.caches and _may_see(ctx, CLUSTER_ROLE_BINDINGS)):
         return Done()

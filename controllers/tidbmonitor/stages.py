@@ -91,8 +91,8 @@ def _stateful_sets(ctx: Monitor) -> Outcome:
     for (_, desired), (_, kept) in zip(objects.run_by(ctx.model, inputs), as_running, strict=True):
         answers.append(apply_stateful_set(ctx, _with_first_cluster(ctx, desired, kept), "spec.persistent"))
     answers += [bring_to_ready(ctx, monitor_name(ctx.model, shard)) for shard in _shards(ctx)]
-    unfinished = [each for each in answers if not isinstance(each, Done) or each.reason != Done().reason]
-    return next((each for each in unfinished if isinstance(each, NotDone)), next(iter(unfinished), Done()))
+    unfinished = [answer for answer in answers if not isinstance(answer, Done) or answer.reason != Done().reason]
+    return next((outcome for outcome in unfinished if isinstance(outcome, NotDone)), next(iter(unfinished), Done()))
 
 
 def _with_first_cluster(ctx: Monitor, desired: Json, kept: Json) -> Json:
@@ -122,7 +122,7 @@ def _ingresses(ctx: Monitor) -> Outcome:
 def _prune(ctx: Monitor) -> Outcome:
     """Delete unwanted objects; none while the desired ones are unknown."""
     inputs = _inputs(ctx)
-    if inputs is None or any(isinstance(each, NotDone) for each in _replacements(ctx)):
+    if inputs is None or any(isinstance(outcome, NotDone) for outcome in _replacements(ctx)):
         return Done()
     wanted: dict[Resource, set[str]] = {}
     for resource, desired in objects.everything(ctx.model, inputs):
@@ -182,7 +182,9 @@ def dashboard_addresses(etcd_of: EtcdOf) -> Stage[Reconcile[TidbMonitor]]:
 
     def act(ctx: Reconcile[TidbMonitor]) -> Outcome:
         clusters = _clusters(ctx)
-        failed = [f"{each.key} ({error})" for each in clusters if (error := _write_addresses(ctx, etcd_of, each))]
+        failed = [
+            f"{cluster.key} ({error})" for cluster in clusters if (error := _write_addresses(ctx, etcd_of, cluster))
+        ]
         return Done(f"TiDB Dashboard does not have the monitor's addresses yet: {', '.join(failed)}" if failed else "")
 
     return Stage("addresses", act)
@@ -191,7 +193,7 @@ def dashboard_addresses(etcd_of: EtcdOf) -> Stage[Reconcile[TidbMonitor]]:
 def _clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
     """The clusters that the monitor may write to and that have a PD of their own that is not suspended."""
     targets = ctx.found.clusters if isinstance(ctx.found, Inputs) else ()
-    there = (ctx.referred(TIDB_CLUSTERS, each.namespace, each.name) for each in targets if not each.is_kept)
+    there = (ctx.referred(TIDB_CLUSTERS, target.namespace, target.name) for target in targets if not target.is_kept)
     return [cluster for cluster in there if cluster is not None and _has_pd(cluster)]
 
 

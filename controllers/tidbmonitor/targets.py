@@ -182,18 +182,18 @@ def _remove_stale_certificates(found: _Found) -> None:
 def _named_clusters(ctx: Reconcile[TidbMonitor]) -> Iterator[str]:
     """The clusters that the monitor names or selects, in the form of marks."""
     spec = ctx.model.spec
-    for each in spec.clusters:
-        yield granted_name(TIDB_CLUSTERS.kind, each.namespace, each.name)
-    for each in spec.dm.clusters if spec.dm else ():
-        yield granted_name(DM_CLUSTERS.kind, each.namespace, each.name)
+    for cluster in spec.clusters:
+        yield granted_name(TIDB_CLUSTERS.kind, cluster.namespace, cluster.name)
+    for reference in spec.dm.clusters if spec.dm else ():
+        yield granted_name(DM_CLUSTERS.kind, reference.namespace, reference.name)
     for selected in selected_clusters(ctx):
         yield granted_name(TIDB_CLUSTERS.kind, selected.metadata.namespace, selected.metadata.name)
 
 
 def _inputs(found: _Found) -> Inputs:
     monitor = found.ctx.model
-    clusters = [each for each in _clusters(found) if each is not None]
-    dm_clusters = [_dm(found, each) for each in (monitor.spec.dm.clusters if monitor.spec.dm else ())]
+    clusters = [cluster for cluster in _clusters(found) if cluster is not None]
+    dm_clusters = [_dm(found, reference) for reference in (monitor.spec.dm.clusters if monitor.spec.dm else ())]
     namespace = monitor.metadata.namespace
     for kind, name, key in configuration.references(monitor):
         resource = SECRETS if kind == configuration.SECRET else CONFIG_MAPS
@@ -204,8 +204,8 @@ def _inputs(found: _Found) -> Inputs:
         for name, key in configuration.users(monitor)
     }
     inputs = Inputs(
-        clusters=[_target(found, each) for each in clusters],
-        dm_clusters=[_target(found, each) for each in dm_clusters if each is not None],
+        clusters=[_target(found, cluster) for cluster in clusters],
+        dm_clusters=[_target(found, cluster) for cluster in dm_clusters if cluster is not None],
         assets=found.assets,
         users=users,
         given_config=_given_config(found),
@@ -214,16 +214,16 @@ def _inputs(found: _Found) -> Inputs:
     )
     # a mark stays while the reference is named, so that its objects never count as created by v1.6
     inputs = replace(inputs, granted=frozenset(found.granted) | (found.marks & found.refused.keys()))
-    known = [each for each in clusters if isinstance(each, TidbCluster)]
+    known = [cluster for cluster in clusters if isinstance(cluster, TidbCluster)]
     return _with_first_clusters(found, inputs, [first_of(tc) for tc in known if tc.spec.pd is not None])
 
 
 def _clusters(found: _Found) -> Iterator[TidbCluster | Target | None]:
     """The clusters that the spec names, then the selected ones; None for a missing one."""
     named = found.ctx.model.spec.clusters
-    for each in named:
-        yield _cluster(found, each)
-    jobs = {f"{each.namespace}-{each.name}" for each in named}
+    for reference in named:
+        yield _cluster(found, reference)
+    jobs = {f"{reference.namespace}-{reference.name}" for reference in named}
     for selected in selected_clusters(found.ctx):
         meta = selected.metadata
         # Prometheus refuses two jobs with the same name
@@ -242,7 +242,7 @@ def selected_clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
         return []
     namespace = "" if ctx.model.spec.cluster_scoped else ctx.namespace
     there = ctx.lister(TIDB_CLUSTERS).list(namespace, labels_selected_by(selector))
-    return sorted((each for each in there if not each.metadata.deletion_timestamp), key=lambda each: each.key)
+    return sorted((obj for obj in there if not obj.metadata.deletion_timestamp), key=lambda each: each.key)
 
 
 def _cluster(found: _Found, reference: TidbClusterRef) -> TidbCluster | Target | None:
@@ -290,7 +290,7 @@ def listed_dm_clusters(owner: Object) -> list[str]:
 
 def _with_first_clusters(found: _Found, inputs: Inputs, there: Sequence[First]) -> Inputs:
     monitor = found.ctx.model
-    dm_there = [first_dm_of(each) for each in inputs.dm_clusters]
+    dm_there = [first_dm_of(cluster) for cluster in inputs.dm_clusters]
     cached = found.ctx.cached(STATEFUL_SETS, monitor_name(monitor))
     pods = cached.decode() if cached is not None and found.ctx.controls(cached) else None
     running, told_dm = (first_in_pods(pods), first_dm_in_pods(pods)) if pods is not None else (None, None)
@@ -307,7 +307,7 @@ def _running(running: First | None, there: Sequence[First], may_return: Callable
     """The cluster that the pods were started with, in its present form; the first one if that is no longer wanted."""
     if running is None:
         return next(iter(there), None)
-    same = next((each for each in there if each.key == running.key), None)
+    same = next((first for first in there if first.key == running.key), None)
     return same or (running if may_return(running.key) else next(iter(there), None))
 
 
@@ -321,11 +321,11 @@ def _may_return(found: _Found, key: Key) -> bool:
     there = ctx.lister(TIDB_CLUSTERS).get(*key)
     if there is None or there.metadata.deletion_timestamp:
         return True
-    return key in {(each.metadata.namespace, each.metadata.name) for each in selected_clusters(ctx)}
+    return key in {(cluster.metadata.namespace, cluster.metadata.name) for cluster in selected_clusters(ctx)}
 
 
 def _keys(references: Iterable[TidbClusterRef]) -> set[Key]:
-    return {(each.namespace, each.name) for each in references}
+    return {(reference.namespace, reference.name) for reference in references}
 
 
 def _given_config(found: _Found) -> str | None:

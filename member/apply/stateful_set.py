@@ -42,8 +42,8 @@ class Replicas:
     def __post_init__(self, maker: object) -> None:
         """Raise TypeError unless a constructor is the maker and `gone` holds Evidence."""
         _require_constructor(maker, "Replicas are unchanged, raised, lowered or as_found")
-        for each in self.gone:
-            require(each, "Replicas.lowered")
+        for evidence in self.gone:
+            require(evidence, "Replicas.lowered")
 
     @property
     def count(self) -> int:
@@ -58,7 +58,7 @@ class Replicas:
     @classmethod
     def raised(cls, body: Json, pods: OrdinalSet) -> "Replicas":
         """At least the present pods. Raises ValueError if one is missing."""
-        if missing := [each for each in ordinals_of(body).ordinals if each not in pods]:
+        if missing := [ordinal for ordinal in ordinals_of(body).ordinals if ordinal not in pods]:
             raise ValueError(f"{pods} would remove pods {missing}; use Replicas.lowered")
         return cls(pods=pods, maker=_CONSTRUCTORS)
 

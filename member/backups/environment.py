@@ -72,7 +72,7 @@ def storage_env(storage: StorageProvider, secrets: Secrets, *, use_kms: bool) ->
 
 def with_users(own: Sequence[Json], users: Sequence[Json], time_zone: str) -> list[Json]:
     """The environment with the user's variables, which replace those with the same name, and the time zone last."""
-    named = {each["name"]: each for each in users}
+    named = {user["name"]: user for user in users}
     merged = [named.pop(each["name"], each) for each in own] + list(named.values())
     if time_zone and not any(each["name"] == "TZ" for each in merged):
         merged.append({"name": "TZ", "value": time_zone})

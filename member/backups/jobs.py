@@ -63,14 +63,14 @@ def _br_pod(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: Manager
     tls_args, tls_volumes = pods.tls(tc, spec.from_, secrets)
     args = ["backup", f"--namespace={meta.namespace}", f"--backupName={meta.name}"]
     args += [f"--tikvVersion={version}"] if version else []
-    made = Pod(
+    pod = Pod(
         container="backup",
         args=[*args, *mode, *tls_args],
         env=[*job_env(spec, spec.from_, secrets), {"name": "BR_LOG_TO_TERM", "value": "1"}],
         mounted=[*tls_volumes, pods.program_volume("br", pods.BR_BIN), *pods.local_volume(spec)],
         tool=pods.br(spec, version),
     )
-    return pods.pod_spec(spec, settings, made)
+    return pods.pod_spec(spec, settings, pod)
 
 
 def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Json:
@@ -87,8 +87,8 @@ def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> J
         mounted.append(pods.program_volume("dumpling", _DUMPLING_BIN))
         tool = pods.tool_container("dumpling", spec.tool_image, "Dumpling", _DUMPLING_BIN)
     mounted.append(pods.claim_volume(naming.BACKUP, spec.from_))
-    made = Pod(container="backup", args=args, env=job_env(spec, spec.from_, secrets), mounted=mounted, tool=tool)
-    return _job(backup, naming.backup_job_name(meta.name), pods.pod_spec(spec, settings, made))
+    pod = Pod(container="backup", args=args, env=job_env(spec, spec.from_, secrets), mounted=mounted, tool=tool)
+    return _job(backup, naming.backup_job_name(meta.name), pods.pod_spec(spec, settings, pod))
 
 
 def clean_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Json:
@@ -245,10 +245,10 @@ def _local_volumes(spec: RestoreSpec) -> list[Mounted]:
     """The volumes of the backup and of the snapshot that a log restore starts from; v1.6 omits the second."""
     found = pods.local_volume(spec)
     below = pods.local_volume(spec.pitr_full_backup_storage_provider) if spec.restore_mode == "pitr" else []
-    for each in below:
-        if all(each.mount != other.mount for other in found):
-            is_there = any(each.volume == other.volume for other in found)
-            found.append(Mounted(None if is_there else each.volume, each.mount))
+    for mounted in below:
+        if all(mounted.mount != other.mount for other in found):
+            is_there = any(mounted.volume == other.volume for other in found)
+            found.append(Mounted(None if is_there else mounted.volume, mounted.mount))
     return found
 
 

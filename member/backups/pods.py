@@ -99,8 +99,8 @@ class Pod:
 
 def pod_spec(spec: JobSpec, settings: ManagerSettings, made: Pod) -> Json:
     """The spec of the pod, overlaid with the user's settings for all Jobs; volumes are optional."""
-    volumes = [each.volume for each in made.mounted if each.volume]
-    mounts = [each.mount for each in made.mounted]
+    volumes = [mounted.volume for mounted in made.mounted if mounted.volume]
+    mounts = [mounted.mount for mounted in made.mounted]
     if made.additional:
         volumes += spec.additional_volumes
         mounts += spec.additional_volume_mounts
@@ -181,7 +181,7 @@ def claim(meta: Metadata, family: str, spec: ArchiveSpec, access: TiDBAccessConf
 
 def secret_names(storage: StorageProvider, access: TiDBAccessConfig | None, tc: TidbCluster | None) -> list[str]:
     """The Secrets that a Job refers to: for storage, SQL and certificates."""
-    of_tls = [each.secret for each in certificates(tc, access)]
+    of_tls = [certificate.secret for certificate in certificates(tc, access)]
     return [*environment.secret_names(storage, access), *of_tls]
 
 
@@ -189,8 +189,8 @@ def tls(tc: TidbCluster | None, access: TiDBAccessConfig | None, secrets: Secret
     """The arguments and volumes for TLS; see `clients`. Raises BadJob."""
     found = certificates(tc, access)
     require_certificates(found, secrets)
-    mounted = [secret_volume(each.volume, each.secret, each.path) for each in found]
-    return [word for each in found for word in each.args], mounted
+    mounted = [secret_volume(certificate.volume, certificate.secret, certificate.path) for certificate in found]
+    return [word for certificate in found for word in certificate.args], mounted
 
 
 def claim_volume(family: str, access: TiDBAccessConfig) -> Mounted:
@@ -213,7 +213,10 @@ def condition_of_job(job: Mapping[str, object], kind: str) -> Json:
     """The condition of a Job that is True; empty if none is."""
     status = job.get("status")
     conditions: Sequence[Json] = (status.get("conditions") or ()) if isinstance(status, dict) else ()
-    return next((each for each in conditions if each.get("type") == kind and each.get("status") == "True"), {})
+    return next(
+        (condition for condition in conditions if condition.get("type") == kind and condition.get("status") == "True"),
+        {},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +255,16 @@ def require_certificates(found: Sequence[Certificate], secrets: Secrets) -> None
 
     A pod with a missing Secret would wait without any report.
     """
-    for each in found:
-        held = secrets.get(each.secret)
+    for certificate in found:
+        held = secrets.get(certificate.secret)
         if held is None:
-            message = f"Secret {each.secret} does not exist; create it in this namespace with {', '.join(each.keys)}"
+            keys = ", ".join(certificate.keys)
+            message = f"Secret {certificate.secret} does not exist; create it in this namespace with {keys}"
             raise BadJob("GetTLSSecretFailed", f"{message}: the certificate of a client")
-        if lacks := [key for key in each.keys if not held.get(key)]:
-            message = f"Secret {each.secret} lacks the key {' and '.join(lacks)} of a client's certificate; add it"
+        if lacks := [key for key in certificate.keys if not held.get(key)]:
+            message = (
+                f"Secret {certificate.secret} lacks the key {' and '.join(lacks)} of a client's certificate; add it"
+            )
             raise BadJob("tlsKeyNotExist", message)
 
 

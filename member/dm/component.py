@@ -21,7 +21,7 @@ from member.polling import next_poll
 
 def _outage_of_masters(ctx: DMContext) -> Verdict | None:
     members = ctx.status.master.members.values()
-    return silent_quorum(ctx, MASTER, [_as_voter(ctx, each) for each in members])
+    return silent_quorum(ctx, MASTER, [_as_voter(ctx, member) for member in members])
 
 
 def _as_voter(ctx: DMContext, member: PDMember) -> Member:

@@ -111,7 +111,7 @@ async def _replace_master(ctx: DMContext, record: DMFailureMember) -> Outcome:
     # the Service may select the lost master between two of its crashes
     masters = api_clients.responding_dm_master(ctx) or api_clients.dm_masters(ctx)
     found = masters.masters()
-    lost = next((each for each in found if each.id == record.member_id), None)
+    lost = next((master for master in found if master.id == record.member_id), None)
     if lost and (waiting := well_unseen(ctx, MASTER, [record.pod_name])):
         return waiting
     if lost and (waiting := await _remove_master(ctx, masters, found, lost, recorded)):

@@ -33,39 +33,39 @@ def _unmet_condition(ctx: DMContext, pod: Object) -> str:
 async def _prepare(ctx: DMContext, pod: Object) -> NotDone | None:
     """Check quorum and leader live, right before the restart (F13, I9, I12)."""
     name = pod.metadata.name
-    leader, found = api_clients.dm_masters(ctx).led_masters()
-    return _without_quorum(ctx, name, found) or await _hand_over(ctx, leader, name, found)
+    leader, masters = api_clients.dm_masters(ctx).led_masters()
+    return _without_quorum(ctx, name, masters) or await _hand_over(ctx, leader, name, masters)
 
 
 async def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
     """Spare an unready pod, unless the quorum needs its master (I9) or it leads (I12). Raises DataPlaneError."""
     if not ctx.status.master.synced:
         return Silence("DMMasterUnknown", "DM does not report its masters", _WAY_OUT)
-    leader, found = api_clients.dm_masters(ctx).led_masters()
-    is_listed = any(each.name == pod for each in found)
-    needed = _without_quorum(ctx, pod, found) if is_listed else None
+    leader, masters = api_clients.dm_masters(ctx).led_masters()
+    is_listed = any(master.name == pod for master in masters)
+    needed = _without_quorum(ctx, pod, masters) if is_listed else None
     if needed and stopped(ctx, MASTER, pod) is None:
         return needed
     what = "DM has a quorum without it" if not needed else "nothing of it runs"
-    return await _hand_over(ctx, leader, pod, found) or spared(pod, what)
+    return await _hand_over(ctx, leader, pod, masters) or spared(pod, what)
 
 
 def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> NotDone | None:
     """Why the other masters would be no quorum; None if they are one, or if there is a single master."""
-    others = [each for each in found if each.name != pod]
-    alive, wanted = sum(each.alive for each in others), len(found) // 2 + 1
+    others = [master for master in found if master.name != pod]
+    alive, wanted = sum(master.alive for master in others), len(found) // 2 + 1
     if len(found) <= 1 or alive >= wanted:
         return None
     what = f"without pod {pod}, only {alive} of {len(found)} masters would be alive, but a quorum needs {wanted}"
     if len(others) >= wanted:
-        ill = ", ".join(each.name or "one that has not started" for each in others if not each.alive)
+        ill = ", ".join(master.name or "one that has not started" for master in others if not master.alive)
         return Waiting("DMMasterQuorum", f"{what}; waiting for {ill}", next_roll_poll(ctx, MASTER))
     return Refused("DMMasterQuorum", f"{what}; set spec.master.replicas to 3", next_roll_poll(ctx, MASTER))
 
 
 async def _hand_over(ctx: DMContext, leader: str, pod: str, found: tuple[LiveMaster, ...]) -> Waiting | None:
     """Have another master lead, and wait until it does; None if no other master is alive."""
-    if leader != pod or not any(each.alive for each in found if each.name != pod):
+    if leader != pod or not any(master.alive for master in found if master.name != pod):
         return None
     await ResignMaster(api_clients.dm_master(ctx, pod))
     what = f"waiting until another master than that of pod {pod} leads"

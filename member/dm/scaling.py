@@ -69,7 +69,7 @@ async def _drain_master(removal: PodRemoval) -> Evidence | Waiting | Refused:
         return obstacle
     soon, masters = next_poll(ctx, MASTER), api_clients.dm_masters(ctx)
     leader, found = masters.led_masters()
-    ill = any(each.name == removal.name and not each.alive for each in found)
+    ill = any(master.name == removal.name and not master.alive for master in found)
     wanted = remaining(removal, MASTER, serves=not ill, period=ctx.settings.failover.dm_master_period)
     match next_step(voters(ctx, found, leader), removal.ordinal, wanted, "DM", removal.staying):
         case Wait(what):
@@ -101,7 +101,7 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     soon = next_poll(ctx, MASTER)
     if not predicates.is_synced(ctx.tc, MASTER):
         return Waiting("DMMasterUnknown", "waiting for DM to report its masters before scaling in", soon)
-    lost = [each.pod_name for each in ctx.status.master.failure_members.values() if not each.member_deleted]
+    lost = [record.pod_name for record in ctx.status.master.failure_members.values() if not record.member_deleted]
     return comes_first(removal, MASTER, "master", lost)
 
 
@@ -112,7 +112,7 @@ async def _cancel_master(removal: PodRemoval) -> Evidence | Waiting | None:
     if not predicates.is_synced(ctx.tc, MASTER):
         what = f"waiting for DM to report its masters before deciding whether pod {removal.name} can be kept"
         return Waiting("DMMasterUnknown", what, soon)
-    if any(each.name == removal.name for each in api_clients.dm_masters(ctx).masters()):
+    if any(master.name == removal.name for master in api_clients.dm_masters(ctx).masters()):
         await removal.clear()
         return None
     return master_gone(ctx, removal.name) or Waiting("DMMasterUnknown", "DM reports no masters", soon)
@@ -143,14 +143,16 @@ def _outdated_peer_url(ctx: DMContext) -> Waiting | None:
     """
     if len(ctx.status.master.members) != 1:
         return None
-    found = api_clients.dm_masters(ctx).masters()
-    return quorum.outdated(ctx, MASTER, ((each.name, int(each.id), each.peer_urls) for each in found))
+    masters = api_clients.dm_masters(ctx).masters()
+    return quorum.outdated(ctx, MASTER, ((master.name, int(master.id), master.peer_urls) for master in masters))
 
 
 def _has_begun(ctx: DMContext) -> bool:
     """True if there is evidence of the cluster: its status, or volumes with data of masters."""
-    masters = (each.metadata.labels for each in claims_of_cluster(ctx) if each.metadata.labels.get(COMPONENT) == MASTER)
-    return bool(ctx.status.master.members) or any(MEMBER_ID in each for each in masters)
+    masters = (
+        claim.metadata.labels for claim in claims_of_cluster(ctx) if claim.metadata.labels.get(COMPONENT) == MASTER
+    )
+    return bool(ctx.status.master.members) or any(MEMBER_ID in master for master in masters)
 
 
 def _is_master(ctx: DMContext, pod: str) -> bool:
@@ -196,17 +198,17 @@ async def _drain_worker(removal: PodRemoval) -> Evidence | Waiting:
     soon = next_poll(ctx, WORKER)
     if not predicates.is_synced(ctx.tc, WORKER):
         return Waiting("DMWorkerUnknown", "waiting for DM to report its workers before scaling in", soon)
-    found = api_clients.dm_masters(ctx).workers()
-    left = sorted(each.name for each in found if _leaves_first(removal, each))
+    workers = api_clients.dm_masters(ctx).workers()
+    left = sorted(worker.name for worker in workers if _leaves_first(removal, worker))
     if left:
         # otherwise one free worker would count for two leaving ones
         return Waiting("ScalingIn", f"waiting until worker {', '.join(left)} is taken out of DM", soon)
-    leaving = next((each for each in found if each.name == removal.name), None)
+    leaving = next((worker for worker in workers if worker.name == removal.name), None)
     if leaving is None:
         gone = worker_gone(ctx, removal.name)
         return gone or Waiting("ScalingIn", f"worker {removal.name} has just registered", soon)
-    free = worker_unbound(leaving) or worker_replaceable(leaving, found)
-    if (bound := _without_heir(ctx, found, removal.staying)) or free is None:
+    free = worker_unbound(leaving) or worker_replaceable(leaving, workers)
+    if (bound := _without_heir(ctx, workers, removal.staying)) or free is None:
         what = f"no worker that stays is free to take over {', '.join(bound) or leaving.source}"
         way_out = "add a worker, or stop or transfer the source with dmctl"
         return Waiting("DMWorkerBound", f"keeping pod {removal.name}: {what}; {way_out}", soon)
@@ -216,10 +218,12 @@ async def _drain_worker(removal: PodRemoval) -> Evidence | Waiting:
 
 def _without_heir(ctx: DMContext, found: Sequence[LiveWorker], staying: OrdinalSet) -> list[str]:
     """The sources of all leaving workers, if fewer of the remaining workers are free; otherwise empty."""
-    owners = [(each, _ordinal_of_worker(ctx, each.name)) for each in found]
+    owners = [(worker, _ordinal_of_worker(ctx, worker.name)) for worker in found]
     leaves = [each for each, own in owners if own is not None and own not in staying]
-    free = [each for each in found if each not in leaves and not each.source and each.stage not in ("", OFFLINE)]
-    bound = [f"source {each.source} of pod {each.name}" for each in leaves if each.source]
+    free = [
+        worker for worker in found if worker not in leaves and not worker.source and worker.stage not in ("", OFFLINE)
+    ]
+    bound = [f"source {worker.source} of pod {worker.name}" for worker in leaves if worker.source]
     return bound if len(bound) > len(free) else []
 
 
@@ -249,15 +253,15 @@ async def take_out_offline(ctx: DMContext) -> Outcome | None:
     undesired = [name for name in offline if _is_undesired(ctx, name, live)]
     if not status.synced or not undesired:
         return None
-    masters, wanted = api_clients.dm_masters(ctx), spec_confirmed(ctx)
+    masters, evidence = api_clients.dm_masters(ctx), spec_confirmed(ctx)
     found = {each.name: each for each in masters.workers()}
     for name in undesired:
         worker = found.get(name)
         unbound = worker_unbound(worker) if worker and worker.stage == OFFLINE else None
-        if worker is None or wanted is None or unbound is None:
+        if worker is None or evidence is None or unbound is None:
             continue
         try:
-            await RemoveWorker(masters, worker, unbound & wanted)
+            await RemoveWorker(masters, worker, unbound & evidence)
         except Conflict as error:
             return Waiting("ScalingIn", f"DM refused to take out worker {name}: {error}", next_poll(ctx, WORKER))
     return Waiting("ScalingIn", f"taking worker {', '.join(undesired)} out of DM", next_poll(ctx, WORKER))
@@ -287,7 +291,7 @@ def _is_worker(ctx: DMContext, pod: str) -> bool:
 
 def _volumes_unused(ctx: DMContext, pod: str) -> Evidence | None:
     """Evidence that the volumes are unused: DM has no worker of the pod, or an offline one that has lost its source."""
-    found = next((each for each in api_clients.dm_masters(ctx).workers() if each.name == pod), None)
+    found = next((worker for worker in api_clients.dm_masters(ctx).workers() if worker.name == pod), None)
     if found is None:
         return worker_gone(ctx, pod)
     return worker_unbound(found) if found.stage == OFFLINE else None

@@ -89,8 +89,8 @@ def _look_at_any(ctx: DMContext, look: Callable[[DMMasterClient], None]) -> None
 def _set_masters(ctx: DMContext, pods: Sequence[Object], masters: DMMasterClient) -> None:
     status, now = ctx.status.master, ctx.deps.clock.wall()
     leader, listed = masters.led_masters(ctx.deps.dataplane.side_by_side)
-    found, before = [each for each in listed if each.name], status.members
-    status.members = {each.name: _master(each, before.get(each.name), now) for each in found}
+    found, before = [master for master in listed if master.name], status.members
+    status.members = {master.name: _master(master, before.get(master.name), now) for master in found}
     status.leader = status.members.get(leader)
     status.unjoined_members = _unjoined(ctx, status, pods)
     status.synced = True
@@ -124,12 +124,12 @@ def _unjoined(ctx: DMContext, status: DMMasterStatus, pods: Sequence[Object]) ->
 
 def _set_workers(ctx: DMContext, pods: Collection[str], masters: DMMasterClient) -> None:
     """Record the workers. Raises Unavailable for an empty list while pods of known workers exist (R19)."""
-    status, now, found = ctx.status.worker, ctx.deps.clock.wall(), masters.workers()
+    status, now, workers = ctx.status.worker, ctx.deps.clock.wall(), masters.workers()
     before = status.members
-    if not found and (known := sorted(before.keys() & pods)):
+    if not workers and (known := sorted(before.keys() & pods)):
         what = f"DM-master reports no workers, not even {', '.join(known)}; ignoring its answer"
         raise Unavailable("GET", f"{masters.base_url}/apis/v1alpha1/members", what)
-    status.members = {each.name: _worker(each, before.get(each.name), now) for each in found}
+    status.members = {worker.name: _worker(worker, before.get(worker.name), now) for worker in workers}
     status.synced = True
 
 

@@ -167,7 +167,7 @@ class MemberFailover(ABC, Generic[C, R]):
 
     def replaced(self) -> set[str]:
         """The pods whose members were removed as lost; substitutes serve in their place."""
-        removed = {each.pod_name for each in self.status.failure_members.values() if each.member_deleted}
+        removed = {record.pod_name for record in self.status.failure_members.values() if record.member_deleted}
         return removed - self.own().keys() if removed else removed
 
     def ignored_pods(self) -> set[str]:
@@ -176,7 +176,7 @@ class MemberFailover(ABC, Generic[C, R]):
         if not records:
             return set()
         own = self.own()
-        ill = {each.pod_name for each in records if each.pod_name not in own or not own[each.pod_name].health}
+        ill = {record.pod_name for record in records if record.pod_name not in own or not own[record.pod_name].health}
         return ignorable(self.ctx, self.component, ill, own)
 
     def _situation(self) -> Situation[R]:

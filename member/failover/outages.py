@@ -142,7 +142,7 @@ def silent_quorum(ctx: ClusterContext, component: str, members: Iterable[Member]
     outage, stored = component_type(component).outage, _stored(ctx, component)
     before = stored.conditions if stored else []
     since = parse_time(str(condition_of(before, "Observed").get("lastTransitionTime") or ""))
-    voices = [_voice(each.votes) for each in members]
+    voices = [_voice(member.votes) for member in members]
     servers = (
         Server(each.pod or each.name, _trouble_of_member(ctx, component, each, voice, since))
         for each, voice in zip(members, voices, strict=True)

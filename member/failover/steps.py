@@ -212,7 +212,7 @@ def well_unseen(ctx: ClusterContext, component: str, pods: Iterable[str]) -> Wai
 
 def claim_uids(ctx: ClusterContext, component: str, pod: str) -> dict[str, Json]:
     """The UIDs of a pod's present volume claims, in the form of a record. Raises ApiError, TransportError."""
-    return {each.object.metadata.uid: {} for each in _claims(ctx, component, pod)}
+    return {claim.object.metadata.uid: {} for claim in _claims(ctx, component, pod)}
 
 
 async def clean_up(ctx: ClusterContext, component: str, pod: str, uids: Collection[str], gone: Evidence) -> None:
@@ -223,14 +223,14 @@ async def clean_up(ctx: ClusterContext, component: str, pod: str, uids: Collecti
     TransportError, LeaseExpired.
     """
     destroyer = Destroyer(ctx.deps.client)
-    claims = [each for each in _claims(ctx, component, pod) if each.object.metadata.uid in uids]
+    claims = [claim for claim in _claims(ctx, component, pod) if claim.object.metadata.uid in uids]
     found = destroyer.observe(PODS, pod, ctx.namespace) if claims else None
-    for each in [*claims, found] if found else claims:
-        meta = each.object.metadata
+    for obj in [*claims, found] if found else claims:
+        meta = obj.object.metadata
         if not meta.deletion_timestamp:
-            await Delete(each, gone)
+            await Delete(obj, gone)
             await record_event(
-                ctx, "SuccessfulDelete", f"delete {each.object.kind} {meta.name}: {gone.what}", is_warning=False
+                ctx, "SuccessfulDelete", f"delete {obj.object.kind} {meta.name}: {gone.what}", is_warning=False
             )
 
 
@@ -240,7 +240,7 @@ def _claims(ctx: ClusterContext, component: str, pod: str) -> list[LiveObject]:
     names = claims_of_templates(live.decode(), pod) if live else ()
     destroyer = Destroyer(ctx.deps.client)
     found = (destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace) for name in names)
-    return [each for each in found if each is not None]
+    return [obj for obj in found if obj is not None]
 
 
 # The user's command

@@ -164,11 +164,11 @@ def is_cut_off(ctx: ClusterContext, component: str) -> bool:
     Servers of other components that are called one by one do not count, as they do not confirm what PD reports.
     """
     answered: list[bool] = []
-    for each in workloads(ctx.tc):
-        status = predicates.status_of(ctx.tc, each.name)
-        if each.type.replaceable and status is not None and (each.name == component or status.servers is None):
-            pods = pods_of(ctx, each.name)
-            running = started_pods(pods, each.name)
+    for workload in workloads(ctx.tc):
+        status = predicates.status_of(ctx.tc, workload.name)
+        if workload.type.replaceable and status is not None and (workload.name == component or status.servers is None):
+            pods = pods_of(ctx, workload.name)
+            running = started_pods(pods, workload.name)
             answered += status.answers(running)
     return answered.count(False) * 2 > len(answered)
 
@@ -208,7 +208,7 @@ def _fails_alone(ctx: ClusterContext, component: str, pod: Object | None) -> boo
         for each in pods_of(ctx, component)
         if each is not pod and each.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
     )
-    return any(testimony(ctx, component, each) is PodState.READY for each in alike)
+    return any(testimony(ctx, component, obj) is PodState.READY for obj in alike)
 
 
 def _is_on_newer_volume(ctx: ClusterContext, component: str, pod: Object | None, ill_since: datetime | None) -> bool:
@@ -217,8 +217,8 @@ def _is_on_newer_volume(ctx: ClusterContext, component: str, pod: Object | None,
     row = component_type(component)
     claim = claim_names(pod).get(f"{row.data_volume}0" if row.storage_claims else row.data_volume) if pod else None
     found = ctx.listers.persistent_volume_claims.get(ctx.namespace, claim) if claim else None
-    made = parse_time((found and found.metadata.creation_timestamp) or "")
-    return made is not None and ill_since is not None and made > ill_since
+    time = parse_time((found and found.metadata.creation_timestamp) or "")
+    return time is not None and ill_since is not None and time > ill_since
 
 
 class _Requirement(msgspec.Struct, frozen=True):
@@ -265,12 +265,12 @@ def is_stranded(ctx: ClusterContext, pod: Object) -> bool:
     names = (claim.decode_as(Claim).spec.volume_name for claim in claims_of(ctx, pod))
     found = (volumes.get("", name) for name in names if name)
     hosts = (set(_hosts(volume)) for volume in found if volume is not None)
-    return any(each and not each & ready for each in hosts)
+    return any(host and not host & ready for host in hosts)
 
 
 def _hosts(volume: Object) -> Iterator[str]:
     """The machines from which a volume can be used; none if the volume is not tied to machines."""
     for term in volume.decode_as(_Volume).spec.node_affinity.required.node_selector_terms:
-        for each in term.match_expressions:
-            if each.key == _HOSTNAME and each.operator == "In":
-                yield from each.values
+        for requirement in term.match_expressions:
+            if requirement.key == _HOSTNAME and requirement.operator == "In":
+                yield from requirement.values

@@ -260,9 +260,9 @@ def _inherited_in_vain(spec: Json, templates: Iterable[Json]) -> _Found:
     """The fields of the schedule that every template already has, or that the snapshots do not need."""
     templates = list(templates)
     found: dict[str, NoEffect] = {}
-    if all(any(each.get(name) for name in _STORAGES) for each in templates):
+    if all(any(template.get(name) for name in _STORAGES) for template in templates):
         found |= _all(_STORAGES, NoEffect("every template names its storage"))
-    if all(each.get("br") or each.get("from") for each in templates):
+    if all(template.get("br") or template.get("from") for template in templates):
         found["br"] = NoEffect("every template names its cluster")
     snapshot = _with_inherited(_table(spec, "backupTemplate"), spec)
     if snapshot.get("br"):

@@ -22,8 +22,8 @@ def ignored(tc: Cluster, spec: Json) -> list[Problem]:
 
     Empty and false values are not reported.
     """
-    found = [*_images(tc, spec), *(problem for own in components(tc) for problem in _volumes(own, spec))]
-    return [*found, *(_declared(tc, spec) if isinstance(tc, TidbCluster) else ignored_by(tc.kind, spec))]
+    problems = [*_images(tc, spec), *(problem for own in components(tc) for problem in _volumes(own, spec))]
+    return [*problems, *(_declared(tc, spec) if isinstance(tc, TidbCluster) else ignored_by(tc.kind, spec))]
 
 
 def _problem(field: str, value: object, why: NoEffect) -> Problem:
@@ -40,7 +40,7 @@ def ignored_by(kind: str, spec: Json) -> list[Problem]:
     if kind == "TidbMonitor":
         in_vain |= monitors.without_effect(spec)
     known = fields_of(kind)
-    found = [
+    problems = [
         _problem(f"spec.{field}", None if isinstance(value, dict) or path.endswith(_SECRET) else value, why)
         for path, why in in_vain.items()
         if not _is_below(path, in_vain)
@@ -50,7 +50,7 @@ def ignored_by(kind: str, spec: Json) -> list[Problem]:
     base_field, *image_fields = _IMAGES.get(kind, ("",))
     base = next((value for _, value in _written(spec, base_field)), "")
     images_beside = (each for path in image_fields for each in _written(spec, path)) if base else ()
-    return found + [
+    return problems + [
         _problem(f"spec.{field}", image, NoEffect(f"{base} runs", _instead_of(str(image))))
         for field, image in images_beside
         if image

@@ -86,7 +86,7 @@ def _of_grafana(spec: Json) -> _Found:
     for name, fields in variables.items():
         if name in _table(own, "envs"):
             why = NoEffect(f"envs sets {name}", f"remove it, or {name}")
-            found |= {f"grafana.{each}": why for each in fields}
+            found |= {f"grafana.{field}": why for field in fields}
     return found
 
 

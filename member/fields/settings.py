@@ -82,7 +82,7 @@ def _same(own: Component, path: str, value: object, given: str) -> bool:
     if accepted is not None and value in accepted(own.type.ports):
         return True
     items = value if isinstance(value, list) else [value]
-    text = ",".join(str(each).lower() if isinstance(each, bool) else str(each) for each in items)
+    text = ",".join(str(item).lower() if isinstance(item, bool) else str(item) for item in items)
     return _bare(text) == _bare(given)
 
 

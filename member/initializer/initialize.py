@@ -59,13 +59,13 @@ def statements(text: str) -> Iterator[str]:
     comment = r"--(?=\s|$)[^\n]*|#[^\n]*|/\*(?!T?!|\+).*?\*/"
     piece = re.compile(f"(?P<quoted>{quoted})|(?P<comment>{comment})|(?P<end>;)|(?P<other>.)", re.DOTALL)
     statement = ""
-    for found in piece.finditer(text):
-        if found.lastgroup == "end":
+    for match in piece.finditer(text):
+        if match.lastgroup == "end":
             if statement.strip():
                 yield statement.strip()
             statement = ""
         else:
-            statement += " " if found.lastgroup == "comment" else found.group()
+            statement += " " if match.lastgroup == "comment" else match.group()
     if statement.strip():
         yield statement.strip()
 

@@ -231,8 +231,8 @@ async def _updated(
 
 
 def _cause(ctx: ClusterContext, member: Workload) -> NotDone | None:
-    known = not_understood(ctx.observations) or without_pd(ctx)
-    return known or _outage(ctx, member.name) or missing_behind_lost_nodes(ctx, member.name)
+    outcome = not_understood(ctx.observations) or without_pd(ctx)
+    return outcome or _outage(ctx, member.name) or missing_behind_lost_nodes(ctx, member.name)
 
 
 def _outage(ctx: ClusterContext, component: str) -> Waiting | None:
@@ -424,7 +424,7 @@ async def _update(
         note = own_changes.note(ctx, member.name) if is_current else own_changes.remembered(body)
         desired = with_annotation(desired, WRITTEN_FOR, note) if note else desired
         begun = changed if roll.takes_template else ""
-        gone = {"why": "; ".join(each.what for each in size.replicas.gone)} if size.replicas.gone else {}
+        gone = {"why": "; ".join(evidence.what for evidence in size.replicas.gone)} if size.replicas.gone else {}
         with bound_contextvars(**_restarted(ctx, member, roll.restarts, begun), **gone):
             await stateful_set.update(
                 ctx, desired, live, replicas=size.replicas, strategy=roll.strategy, keeps_edits=edited
@@ -485,7 +485,7 @@ def _other_mounts(ctx: ClusterContext, spec: Component, body: Json, wanted: Json
     Kubernetes could not create pods with a missing volume, and pods would start without the data.
     """
     reason = f"FailedUpdate{spec.type.word}STS"
-    if missing := [each for each in missing_volumes(body, wanted) if each not in names(wanted)]:
+    if missing := [volume for volume in missing_volumes(body, wanted) if volume not in names(wanted)]:
         what = f"{spec.field} mounts {', '.join(missing)}, and there is no such volume"
         return Refused(reason, f"{what}; add it to storageVolumes or additionalVolumes, or remove the mount")
     unwanted = unwanted_mounts(body, wanted)

@@ -267,7 +267,7 @@ def _digest(body: Json) -> str:
 
 
 def _have_one_owner(own: Object, other: Object) -> bool:
-    owners = [each.metadata.controller for each in (own, other)]
+    owners = [obj.metadata.controller for obj in (own, other)]
     return len({owner.uid for owner in owners if owner}) == 1 and all(owners)
 
 
@@ -318,9 +318,9 @@ async def _mark_revisions(client: Client, body: Json) -> None:
         CONTROLLER_REVISIONS, meta["namespace"], label_selector=labels.selector_text(carried)
     ).items
     marks: dict[str, str | None] = {**dict.fromkeys(carried), _MARK: meta["name"]}
-    for each in found:
-        if is_controlled_by(each, meta["uid"]):
-            identity = {"name": each.metadata.name, "namespace": each.metadata.namespace, "uid": each.metadata.uid}
+    for obj in found:
+        if is_controlled_by(obj, meta["uid"]):
+            identity = {"name": obj.metadata.name, "namespace": obj.metadata.namespace, "uid": obj.metadata.uid}
             await Merge(CONTROLLER_REVISIONS, {"metadata": identity | {"labels": marks}})
 
 
@@ -492,8 +492,8 @@ def _running(
     run = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods}
     carried = labels.selector_text(base_labels(ctx.tc, component))
     revisions = ctx.deps.client.list_page(CONTROLLER_REVISIONS, ctx.namespace, label_selector=carried).items
-    found = [each for each in revisions if each.metadata.name in run]
-    bodies = sorted((each.decode() for each in found), key=lambda body: int(body["revision"]), reverse=True)
+    found = [revision for revision in revisions if revision.metadata.name in run]
+    bodies = sorted((obj.decode() for obj in found), key=lambda body: int(body["revision"]), reverse=True)
     shapes = [_as_stateful_set(ctx.tc, component, body) for body in bodies]
     claims = {"spec": {"volumeClaimTemplates": list((volumes or {}).values())}}
     fitting = (shape for shape in shapes if volumes is None or not missing_volumes(claims, shape))
@@ -629,8 +629,8 @@ async def _delete(
     ctx: ClusterContext, component: str, cached: Object, propagation: Literal["Orphan", "Foreground"]
 ) -> Waiting:
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
-    wanted = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
-    if seen is None or wanted is None:
+    evidence = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
+    if seen is None or evidence is None:
         return Waiting(
             "CacheOutdated",
             f"waiting for the operator's cache to show the current StatefulSet and {ctx.tc.kind}",
@@ -638,7 +638,7 @@ async def _delete(
         )
     in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
     await annotate_owner(ctx, {config_map_before_delete(component): in_use})
-    await Delete(seen, wanted, propagation=propagation)
+    await Delete(seen, evidence, propagation=propagation)
     await record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
     stay = propagation == "Orphan" and cached.decode()["spec"].get("replicas", 1)
     pods = "; its pods keep running" if stay else ""

@@ -183,7 +183,7 @@ def last_written(uid: str, stateful_sets: Iterable[Object]) -> Json | None:
     The result has `spec`, with the configuration of one component only, and the parts of `metadata` that the operator
     reads.
     """
-    notes = (_note_of(each.decode()) for each in stateful_sets)
+    notes = (_note_of(stateful_set.decode()) for stateful_set in stateful_sets)
     own = [each for each in notes if each is not None and each.uid == uid]
     newest = max(own, key=lambda each: each.generation, default=None)
     return {"metadata": newest.metadata, "spec": newest.spec} if newest else None
@@ -255,11 +255,11 @@ def _plain(ctx: ClusterContext) -> Cluster:
     metadata = {"name": ctx.name, "namespace": ctx.namespace, "labels": _metadata(ctx.tc)["labels"]}
     storage: Json = {"requests": {"storage": "1Gi"}}
     plain = decode({"metadata": metadata, "spec": {}}, type(ctx.tc))
-    for each in workloads(ctx.tc):
+    for workload in workloads(ctx.tc):
         least = {"replicas": 1, "storageClaims": [{"resources": storage}]} | storage
-        spec = each.type.slot.spec(decode(each.type.slot.tree(least), type(plain.spec)))
+        spec = workload.type.slot.spec(decode(workload.type.slot.tree(least), type(plain.spec)))
         assert spec is not None
-        plain.spec = each.type.replaced(plain.spec, spec)
+        plain.spec = workload.type.replaced(plain.spec, spec)
     return with_defaults(plain)
 
 

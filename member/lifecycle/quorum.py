@@ -226,7 +226,7 @@ def forced(ctx: ClusterContext, component: str, *, alone: bool, ask: Callable[[s
 def _switches_tls(ctx: ClusterContext, component: str) -> bool:
     """True if a pod mounts its component's certificate though the cluster has TLS off, or lacks it though TLS is on."""
     pods = (pod.decode_as(PodWithVolumes).spec.volumes for pod in pods_of(ctx, component))
-    return any((f"{component}-tls" in {each.name for each in volumes}) != tls_enabled(ctx.tc) for volumes in pods)
+    return any((f"{component}-tls" in {volume.name for volume in volumes}) != tls_enabled(ctx.tc) for volumes in pods)
 
 
 def _is_closed(ask: Callable[[str], object], pod: str) -> bool:

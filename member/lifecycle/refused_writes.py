@@ -40,7 +40,7 @@ async def first_refusal(
     """
     answers = [await attempted(ctx, f"beside {component} {number}", write) for number, write in enumerate(writes)]
     found = [refusal for _, refusal in answers if refusal is not None]
-    headline = next((each for each in found if isinstance(each, Failed)), None) or next(iter(found), None)
+    headline = next((outcome for outcome in found if isinstance(outcome, Failed)), None) or next(iter(found), None)
     return headline and replace(headline, retry_after=first_retry(found))
 
 

@@ -86,7 +86,7 @@ class PodDeletion:
     @property
     def uid(self) -> str:
         """The UID of the pod in the live read; a new pod of the same name must not be deleted."""
-        return next((each.metadata.uid for each in self.seen.pods if each.metadata.name == self.pod), "")
+        return next((pod.metadata.uid for pod in self.seen.pods if pod.metadata.name == self.pod), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ def _next_in_line(view: RollView, pods: Sequence[RollingPod]) -> str:
 async def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:
     pod = step.pod
     prepared = spared(pod.name, "what it served has moved away")
-    cached = next(each for each in view.cached if each.metadata.name == pod.name)
+    cached = next(obj for obj in view.cached if obj.metadata.name == pod.name)
     if view.reaches(pod.ordinal) and not blocked_by_higher(pod, pods):
         return await _restart_reached(view, step, pods, no_restarts, prepared)
     if blocked := view.blocked() or _mislabelled(view, cached):
@@ -345,9 +345,9 @@ async def _restart_reached(
     """
     name = step.pod.name
     waiting = _waiting(view, f"waiting for pod {name} to be restarted")
-    if all(each.ready for each in pods):
+    if all(pod.ready for pod in pods):
         return Roll(True, no_restarts, waiting, selected=name)
-    cached = next(each for each in view.cached if each.metadata.name == name)
+    cached = next(obj for obj in view.cached if obj.metadata.name == name)
     # other pods may have failed since it was prepared
     unprepared = await _prepared(view, cached)
     seen = None if unprepared else _confirmed(view, step)

@@ -97,7 +97,7 @@ class RollView:
         """
         if phase_while_upgrading(self.ctx, self.component) == UPGRADE:
             return True
-        found = next((each for each in self.cached if each.metadata.name == pod.name), None)
+        found = next((obj for obj in self.cached if obj.metadata.name == pod.name), None)
         return found is not None and bool(found.decode_as(Pod).trouble)
 
     def rolling_pods(self, pods: Sequence[Object]) -> list[RollingPod]:

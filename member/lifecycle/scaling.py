@@ -294,9 +294,9 @@ async def _attempt(decision: Decision[_T]) -> _T | Waiting | Failed:
 def _joined(unfinished: Sequence[NotDone]) -> NotDone:
     """One outcome for several pods: the worst kind, with the messages of all outcomes of that kind."""
     for kind in (Refused, Failed, Waiting):
-        if alike := [each for each in unfinished if isinstance(each, kind)]:
+        if alike := [outcome for outcome in unfinished if isinstance(outcome, kind)]:
             break
-    message = "; ".join(dict.fromkeys(each.message for each in alike))
+    message = "; ".join(dict.fromkeys(outcome.message for outcome in alike))
     if isinstance(alike[0], Failed):
         return Failed(alike[0].reason, message)
     return type(alike[0])(alike[0].reason, message, first_retry(unfinished))

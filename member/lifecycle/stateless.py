@@ -24,7 +24,7 @@ async def _drain(removal: PodRemoval) -> Evidence | Waiting:
     staying = sum(ordinal in stay for ordinal in serving)
     # a pod behind a cut-off node may still serve
     unheard = (each for each in live.pods if cached_activity(ctx, name, each) is Activity.UNHEARD)
-    may_serve = serving | {ordinal_of(each.metadata.name) for each in unheard}
+    may_serve = serving | {ordinal_of(obj.metadata.name) for obj in unheard}
     if removal.ordinal not in may_serve or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
         return live
     what = f"keeping pod {removal.name} until more of the {wanted} remaining pods are Ready; {staying} are"

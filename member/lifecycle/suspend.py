@@ -87,10 +87,10 @@ async def _remove(ctx: ClusterContext, spec: Component) -> Outcome | None:
     if seen is None:
         return _removed(ctx, spec.name)
     if seen.object.metadata.deletion_timestamp is None:
-        wanted = spec_confirmed(ctx)
-        if wanted is None:
+        evidence = spec_confirmed(ctx)
+        if evidence is None:
             return Waiting(SUSPENDING, f"waiting for the operator's cache to show the current {ctx.tc.kind}")
-        await Delete(seen, wanted, propagation="Foreground")
+        await Delete(seen, evidence, propagation="Foreground")
         await record_deletion(ctx, STATEFUL_SETS, seen.object.metadata.name)
     return _waiting(ctx, spec.name, "waiting for all pods to be deleted")
 

@@ -81,11 +81,11 @@ def scrape_configs(inputs: Inputs, shards: int, operator_namespace: str = "", pr
     is_strict = (major := _MAJOR.match(prometheus)) is not None and int(major[1]) >= _STRICT
     fallback = {"fallback_scrape_protocol": "PrometheusText0.0.4"} if is_strict else {}
     found = [
-        _entry(job, each, shards) | (fallback if job.component == "tiflash" else {})
+        _entry(job, cluster, shards) | (fallback if job.component == "tiflash" else {})
         for job in jobs_of_cluster()
-        for each in inputs.clusters
+        for cluster in inputs.clusters
     ]
-    found += [_entry(job, each, shards) for job in jobs_of_table(DM_CLUSTER) for each in inputs.dm_clusters]
+    found += [_entry(job, cluster, shards) for job in jobs_of_table(DM_CLUSTER) for cluster in inputs.dm_clusters]
     return [*found, _operator(operator_namespace, shards)] if operator_namespace else found
 
 

@@ -200,5 +200,5 @@ def first_dm_in_pods(stateful_set: Json) -> First | None:
 
 def _env(stateful_set: Json, name: str) -> dict[str, str]:
     containers = stateful_set["spec"]["template"]["spec"].get("initContainers") or ()
-    env = next((each.get("env") or () for each in containers if each["name"] == name), ())
+    env = next((container.get("env") or () for container in containers if container["name"] == name), ())
     return {each["name"]: str(each.get("value") or "") for each in env}

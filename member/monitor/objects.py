@@ -155,8 +155,8 @@ def rights(monitor: TidbMonitor, *, on_openshift: bool = False) -> Iterator[Desi
 def reached_by(monitor: TidbMonitor) -> Iterator[Desired]:
     """The Services of all shards."""
     for shard in range(monitor.spec.shards or 1):
-        for each in services(monitor, shard):
-            yield SERVICES, each
+        for service in services(monitor, shard):
+            yield SERVICES, service
 
 
 def entered_by(monitor: TidbMonitor) -> Iterator[Desired]:

@@ -57,7 +57,9 @@ def _pod(monitor: TidbMonitor, inputs: Inputs, shard: int) -> Json:
     volumes = list(_volumes(monitor))
     if spec.automount_service_account_token is False:
         volumes.append(token_volume())
-        containers = [each | {"volumeMounts": [*each.get("volumeMounts", ()), TOKEN_MOUNT]} for each in containers]
+        containers = [
+            container | {"volumeMounts": [*container.get("volumeMounts", ()), TOKEN_MOUNT]} for container in containers
+        ]
     return without_unset(
         {
             "initContainers": init_containers(monitor, inputs),

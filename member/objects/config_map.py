@@ -130,7 +130,7 @@ def _as_named(name: str, there: Mapping[str, str], wanted: Mapping[str, str], st
         return there
     own = {key: text for key, text in there.items() if key in wanted}
     candidates = (wanted, *({**wanted, key: text} for key, text in own.items()), own)
-    return next((each for each in candidates if is_as_written(name, each)), there)
+    return next((candidate for candidate in candidates if is_as_written(name, candidate)), there)
 
 
 def _name_for(base: str, data: Mapping[str, str], old: Mapping[str, str], in_use_name: str, strategy: str) -> str:

@@ -183,8 +183,8 @@ def pod_template(
     sysctls.
     """
     security_context, sysctl = _sysctl_init(component, sysctl_container)
-    native = [each for each in containers if "restartPolicy" in each]
-    plain = [each for each in containers if each not in native]
+    native = [container for container in containers if "restartPolicy" in container]
+    plain = [container for container in containers if container not in native]
     names, additional = {each["name"] for each in native}, component.spec.additional_containers
     sidecars = with_additional_containers(native, [each for each in additional if each["name"] in names])
     spec = pod_spec(component) | without_unset(

@@ -88,12 +88,12 @@ def claims(
         claim_template(data, spec.requests.get("storage"), storage_class),
         *(
             claim_template(
-                storage_volume_name(component, each.name),
-                each.storage_size,
-                storage_class if each.storage_class_name is None else each.storage_class_name,
-                each.volume_attributes_class_name,
+                storage_volume_name(component, volume.name),
+                volume.storage_size,
+                storage_class if volume.storage_class_name is None else volume.storage_class_name,
+                volume.volume_attributes_class_name,
             )
-            for each in more
+            for volume in more
         ),
     ]
 
@@ -118,7 +118,10 @@ def _template(spec: ComponentSpec, server: Server, selector: Mapping[str, str]) 
             "hostNetwork": spec.host_network or None,
             "tolerations": spec.tolerations,
             "securityContext": spec.pod_security_context,
-            "topologySpreadConstraints": [_spread(each, selector) for each in spec.topology_spread_constraints],
+            "topologySpreadConstraints": [
+                _spread(topology_spread_constraint, selector)
+                for topology_spread_constraint in spec.topology_spread_constraints
+            ],
             "dnsPolicy": spec.dns_policy or ("ClusterFirstWithHostNet" if spec.host_network else "ClusterFirst"),
             "dnsConfig": spec.dns_config,
             "automountServiceAccountToken": spec.automount_service_account_token,

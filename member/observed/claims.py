@@ -134,20 +134,22 @@ def awaits_data(claim: Object) -> bool:
     too.
     """
     asked, labelled = claim.decode_as(Claim).spec, claim.metadata.labels
-    chosen = any(each is not None for each in (asked.data_source, asked.data_source_ref, asked.selector))
+    chosen = any(given is not None for given in (asked.data_source, asked.data_source_ref, asked.selector))
     return chosen or labels.MEMBER_ID in labelled or labels.STORE_ID in labelled
 
 
 def claim_names(pod: Object) -> Mapping[str, str]:
     """The names of the claims that a pod mounts, by the name of the pod's volume."""
     volumes = pod.decode_as(PodWithVolumes).spec.volumes
-    return {each.name: each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim}
+    return {
+        volume.name: volume.persistent_volume_claim.claim_name for volume in volumes if volume.persistent_volume_claim
+    }
 
 
 def lacks_claims(stateful_set: Json, pod: Object) -> bool:
     """True if a pod was created without the claim of one of the StatefulSet's templates."""
     templates = stateful_set["spec"].get("volumeClaimTemplates") or ()
-    wanted = {pvc_name(each["metadata"]["name"], pod.metadata.name) for each in templates}
+    wanted = {pvc_name(template["metadata"]["name"], pod.metadata.name) for template in templates}
     return not wanted <= set(own_claims(pod))
 
 
@@ -251,14 +253,14 @@ class ActualVolume:
 
 def desired_templates(tc: Cluster, kind: str) -> list[Json]:
     """The claim templates of a component with storage (10.1), without templates that lack a size."""
-    found = find(tc, kind)
+    component = find(tc, kind)
     templates: list[Json] = []
-    if found is not None and has_storage(found.spec):
-        volume = found.type.data_volume
-        data = [data_claim(volume, found.storage_request, found.spec)] if volume else []
-        templates = [*data, *storage_volume_claims(kind, found.spec)]
-    elif found is not None and has_storage_claims(found.spec):
-        templates = storage_claims(found.spec)
+    if component is not None and has_storage(component.spec):
+        volume = component.type.data_volume
+        data = [data_claim(volume, component.storage_request, component.spec)] if volume else []
+        templates = [*data, *storage_volume_claims(kind, component.spec)]
+    elif component is not None and has_storage_claims(component.spec):
+        templates = storage_claims(component.spec)
     return [template for template in templates if template["spec"]["resources"]]
 
 

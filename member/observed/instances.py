@@ -58,8 +58,8 @@ def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
     """
     listers, instance = ctx.listers, instance_name(ctx.tc)
     sharing = clusters_of_instance(listers.tidb_clusters, ctx.namespace, instance)
-    others = [each for each in sharing if each.metadata.uid != ctx.owner.metadata.uid and not _are_one(ctx.owner, each)]
-    rivals = [each for each in others if _instances(listers, each) <= {instance}]
+    others = [obj for obj in sharing if obj.metadata.uid != ctx.owner.metadata.uid and not _are_one(ctx.owner, obj)]
+    rivals = [obj for obj in others if _instances(listers, obj) <= {instance}]
     first = min([ctx.owner, *rivals], key=lambda each: _rank(ctx, each)) if rivals else ctx.owner
     if first is not ctx.owner:
         return _refused(first, instance)
@@ -67,14 +67,14 @@ def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
         return None
     if running := rivals and _running_live(ctx, rivals):
         return _refused(running, instance)
-    return _occupied(ctx, instance, {each.metadata.name for each in sharing if _are_one(ctx.owner, each)})
+    return _occupied(ctx, instance, {obj.metadata.name for obj in sharing if _are_one(ctx.owner, obj)})
 
 
 def _running_live(ctx: ReconcileContext, rivals: Sequence[Object]) -> Object | None:
     """A rival that has StatefulSets under the name, which the cache may not show yet (F1)."""
     carried = labels.selector_text(labels.cluster_labels(ctx.tc))
     found = ctx.deps.client.list_page(STATEFUL_SETS, ctx.namespace, label_selector=carried).items
-    owners = {each.metadata.controller.uid for each in found if each.metadata.controller}
+    owners = {obj.metadata.controller.uid for obj in found if obj.metadata.controller}
     return next((rival for rival in rivals if rival.metadata.uid in owners), None)
 
 
@@ -91,19 +91,19 @@ def _rank(ctx: ReconcileContext, cluster: Object) -> tuple[bool, bool, str, str]
     """
     meta = cluster.metadata
     runs = next(_workloads(ctx.listers, cluster), None) is not None
-    data = any(is_claim_of(meta.name, each.metadata.name, each.metadata.labels) for each in _with_data(ctx))
+    data = any(is_claim_of(meta.name, obj.metadata.name, obj.metadata.labels) for obj in _with_data(ctx))
     return not runs, not data, meta.creation_timestamp or "", meta.name
 
 
 def _with_data(ctx: ReconcileContext) -> Iterator[Object]:
     """The claims with the instance name that contain data of a cluster."""
     carried = ctx.listers.persistent_volume_claims.list(ctx.namespace, labels.cluster_labels(ctx.tc))
-    return (each for each in carried if cluster_id_of(each.metadata.labels, each.metadata.annotations))
+    return (obj for obj in carried if cluster_id_of(obj.metadata.labels, obj.metadata.annotations))
 
 
 def _instances(listers: Listers, cluster: Object) -> set[str]:
     """The instance names in the selectors of a cluster's running workloads. Selectors are immutable."""
-    return {instance_of(each) for each in _workloads(listers, cluster)}
+    return {instance_of(workload) for workload in _workloads(listers, cluster)}
 
 
 def _workloads(listers: Listers, cluster: Object) -> Iterator[Object]:
@@ -111,7 +111,7 @@ def _workloads(listers: Listers, cluster: Object) -> Iterator[Object]:
     sets = ((listers.stateful_sets, f"{meta.name}-{component}") for component in component_names())
     names = chain([(listers.deployments, f"{meta.name}-discovery")], sets)
     found = (lister.get(meta.namespace, name) for lister, name in names)
-    return (each for each in found if each is not None and is_controlled_by(each, meta.uid))
+    return (obj for obj in found if obj is not None and is_controlled_by(obj, meta.uid))
 
 
 def instance_of(workload: Object) -> str:

@@ -143,9 +143,9 @@ class Pod(msgspec.Struct, frozen=True):
     @property
     def is_ready(self) -> bool:
         """True if the pod's Ready condition is True."""
-        for each in self.status.conditions:
-            if each.type == "Ready":
-                return each.status == "True"
+        for condition in self.status.conditions:
+            if condition.type == "Ready":
+                return condition.status == "True"
         return False
 
     @property
@@ -160,37 +160,41 @@ class Pod(msgspec.Struct, frozen=True):
         It then sets Ready to False and leaves ContainersReady at True, which no kubelet does. Older versions set
         NodeLost.
         """
-        given = {each.type: each.status for each in self.status.conditions}
+        given = {condition.type: condition.status for condition in self.status.conditions}
         if self.status.phase == "Unknown" or self.status.reason == "NodeLost" or given.get("Ready") == "Unknown":
             return True
         return given.get("Ready") == "False" and given.get("ContainersReady") == "True"
 
     def is_running(self, container: str) -> bool:
         """True if a container of the pod runs, according to the last report of its kubelet."""
-        of_name = (each for each in self.status.container_statuses if each.name == container)
+        of_name = (status for status in self.status.container_statuses if status.name == container)
         return any(each.state.running for each in of_name)
 
     @property
     def is_crash_looping(self) -> bool:
         """True if the pod is not Ready because of a container that was restarted twice or more."""
         statuses = self.status.container_statuses
-        return not self.is_ready and any(each.restart_count >= OFTEN and self._may_be_why(each) for each in statuses)
+        return not self.is_ready and any(
+            container.restart_count >= OFTEN and self._may_be_why(container) for container in statuses
+        )
 
     @property
     def has_run(self) -> bool:
         """True if any container of the pod has ever started."""
-        return any(each.restart_count or not each.state.waiting for each in self.status.container_statuses)
+        return any(status.restart_count or not status.state.waiting for status in self.status.container_statuses)
 
     def has_started(self, container: str) -> bool:
         """True if this container of the pod has ever started. (The phase is Running only after all of them have.)"""
-        of_name = (each for each in self.status.container_statuses if each.name == container)
+        of_name = (status for status in self.status.container_statuses if status.name == container)
         return any(each.state.running or each.state.terminated or each.restart_count for each in of_name)
 
     @property
     def lacks_image(self) -> bool:
         """True if a container of the pod waits for an image that could not be pulled."""
-        waiting = (each.state.waiting for each in self.status.container_statuses)
-        return any(each is not None and each.reason in OF_IMAGES for each in waiting)
+        waiting = (status.state.waiting for status in self.status.container_statuses)
+        return any(
+            container_waiting is not None and container_waiting.reason in OF_IMAGES for container_waiting in waiting
+        )
 
     @property
     def ready_since(self) -> str:
@@ -199,12 +203,12 @@ class Pod(msgspec.Struct, frozen=True):
 
     def running_since(self, container: str) -> str:
         """The start time of a running container; empty if it does not run."""
-        states = (each.state.running for each in self.status.container_statuses if each.name == container)
+        states = (status.state.running for status in self.status.container_statuses if status.name == container)
         return next((running.started_at or "" for running in states if running), "")
 
     def restarts(self, container: str) -> int:
         """The number of restarts of a container in this pod."""
-        return sum(each.restart_count for each in self.status.container_statuses if each.name == container)
+        return sum(status.restart_count for status in self.status.container_statuses if status.name == container)
 
     @property
     def trouble(self) -> str:
@@ -212,19 +216,21 @@ class Pod(msgspec.Struct, frozen=True):
         for condition in self.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return f"{condition.reason}: {condition.message}"
-        return ", ".join(each.trouble for each in self._containers if each.trouble)
+        return ", ".join(container.trouble for container in self._containers if container.trouble)
 
     @property
     def backs_off(self) -> bool:
         """True if a container waits for its restart; the delay grows with the number of restarts."""
-        return any(each.backs_off for each in self._containers)
+        return any(container.backs_off for container in self._containers)
 
     @property
     def crashes(self) -> str:
         """The containers that end repeatedly, and how they end, if the pod is not Ready; otherwise empty."""
         if self.is_ready:
             return ""
-        return ", ".join(each.crashes for each in self._containers if each.crashes and self._may_be_why(each))
+        return ", ".join(
+            container.crashes for container in self._containers if container.crashes and self._may_be_why(container)
+        )
 
     def _may_be_why(self, container: ContainerStatus) -> bool:
         """True if the container may be why the pod is not Ready: it does not run, or started after that began."""

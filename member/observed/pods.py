@@ -23,7 +23,7 @@ from member.observed.pod import Pod, is_in_advanced
 
 _DISCOVERY = "discovery"
 
-_REPLICA_SET, _STATEFUL_SET = ((each.api_version, each.kind) for each in (REPLICA_SETS, STATEFUL_SETS))
+_REPLICA_SET, _STATEFUL_SET = ((resource.api_version, resource.kind) for resource in (REPLICA_SETS, STATEFUL_SETS))
 """Version and kind of owners of pods."""
 
 _NAME = attrgetter("metadata.name")
@@ -124,7 +124,7 @@ def live_revisions(ctx: ClusterContext, stateful_set: Json) -> set[str]:
     """The names of the existing revisions of a StatefulSet. Raises ApiError, TransportError."""
     selector = labels.selector_text(stateful_set["spec"]["selector"].get("matchLabels") or {})
     found = ctx.deps.client.list_page(CONTROLLER_REVISIONS, ctx.namespace, label_selector=selector).items
-    return {each.metadata.name for each in found}
+    return {obj.metadata.name for obj in found}
 
 
 def is_mislabelled(stateful_set: Json, pod: Object, revisions: Callable[[Json], Collection[str]]) -> bool:

@@ -65,7 +65,7 @@ def observe_joined_pd(ctx: ReconcileContext) -> Outcome:
     try:
         found = str(api_clients.pd(ctx).cluster_id())
     except DataPlaneError as error:
-        refused = any(each.reason == _FOREIGN for each in ctx.tc.status.conditions)
+        refused = any(condition.reason == _FOREIGN for condition in ctx.tc.status.conditions)
         if refused and not given_up:
             return _foreign(ctx.tc, known, f"last reported another cluster id, and does not answer now ({error})")
         silent = f"PD is that of {joined_cluster(ctx.tc)}; {error}"
@@ -97,7 +97,7 @@ def _foreign(tc: TidbCluster, known: Sequence[str], what: str) -> Refused:
 
 def _ids_of_pods(ctx: ReconcileContext) -> frozenset[str]:
     """The PD cluster ids in the labels of the components' pods."""
-    pods = (pod for each in workloads(ctx.tc) for pod in pods_of(ctx, each.name))
+    pods = (pod for workload in workloads(ctx.tc) for pod in pods_of(ctx, workload.name))
     return frozenset(pod.metadata.labels.get(CLUSTER_ID, "") for pod in pods) - {""}
 
 

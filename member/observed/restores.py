@@ -70,11 +70,11 @@ def marked(tc: TidbCluster, restores: Iterable[Object], clusters: Lister, refere
 
     A Restore of another namespace counts if the cluster that it names consents, or if `references` permits it.
     """
-    named = [(each.metadata.namespace, target) for each in restores if (target := into(each))]
+    named = [(restore.metadata.namespace, target) for restore in restores if (target := into(restore))]
     if not named:
         return tc
     there = clusters.list()
-    may_refer = partial(_may_refer, references, {_key(each): each for each in there})
+    may_refer = partial(_may_refer, references, {_key(obj): obj for obj in there})
     targets = {target for source, target in named if may_refer(source, target)}
     if targets.isdisjoint(joined((tc.metadata.namespace, tc.metadata.name), there, references)):
         return tc
@@ -87,8 +87,8 @@ def joined(key: ClusterKey, clusters: Iterable[Object], references: ReferencePol
 
     A link to a cluster of another namespace counts if that cluster consents, or if `references` permits it.
     """
-    by_key = {_key(each): each for each in clusters}
-    edges = [edge for each in by_key.values() if (edge := _edge(each))]
+    by_key = {_key(cluster): cluster for cluster in clusters}
+    edges = [edge for obj in by_key.values() if (edge := _edge(obj))]
     edges = [(a, b) for a, b in edges if _may_refer(references, by_key, a[0], b)]
     found, size = {key}, 0
     while size < len(found):
@@ -130,7 +130,7 @@ def into(restore: Object) -> ClusterKey | None:
         return None  # a Restore that cannot be decoded does not run
     br = found.spec.br
     conditions = (found.status and found.status.conditions) or ()
-    held = {each.type: each.reason for each in conditions if each.status == "True"}
+    held = {condition.type: condition.reason for condition in conditions if condition.status == "True"}
     has_begun = not held.keys().isdisjoint(_BEGUN) or held.get("RetryFailed") in _CHECKED
     goes_on = has_begun and held.keys().isdisjoint(_ENDED) and not restore.metadata.deletion_timestamp
     if found.spec.restore_mode != "pitr" or br is None or not goes_on:

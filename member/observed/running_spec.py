@@ -76,8 +76,8 @@ def remaining_config(tc: Cluster, component: str, listers: Listers) -> list[dict
 
 def domain_of(script: str) -> str | None:
     """The domain; empty if the pod registers without one; None if the script does not show it."""
-    found = _NAMED.search(script)
-    return None if found is None else found[1] or found[2] or ""
+    match = _NAMED.search(script)
+    return None if match is None else match[1] or match[2] or ""
 
 
 C = TypeVar("C", bound=Cluster)
@@ -117,7 +117,7 @@ def _with_spec(tc: C, name: str, body: Json, replicas: int) -> C:
 def _content(row: ComponentType, body: Json) -> Json:
     """The part of the former spec that a StatefulSet shows, as far as a status needs it."""
     containers = body["spec"]["template"]["spec"]["containers"]
-    image = next((each["image"] for each in containers if each["name"] == row.name), "")
+    image = next((container["image"] for container in containers if container["name"] == row.name), "")
     content: Json = {"image": image, "baseImage": "", "version": ""}
     claims = {each["metadata"]["name"]: each["spec"] for each in body["spec"].get("volumeClaimTemplates") or ()}
     if row.storage_claims:

@@ -63,13 +63,13 @@ def removal_by_others(ctx: ClusterContext, component: str, pod: Object) -> str:
 
 def _id(ctx: ClusterContext, pod: Object, label: str) -> str:
     """The id by which PD knew the pod. A recreated pod lacks the label, but its claims keep it."""
-    metas = (each.metadata for each in (pod, *claims_of(ctx, pod)))
+    metas = (obj.metadata for obj in (pod, *claims_of(ctx, pod)))
     return next((meta.labels[label] for meta in metas if label in meta.labels), "")
 
 
 def _member(tc: TidbCluster, status: PDStatus, pod: str, member: str) -> str:
-    known = [*status.members.values(), *status.peer_members.values()]
-    if any(each.id == member for each in known) or own_member(tc, known, ordinal_of(pod)):
+    members = [*status.members.values(), *status.peer_members.values()]
+    if any(each.id == member for each in members) or own_member(tc, members, ordinal_of(pod)):
         return ""
     return f"member {member}" if member else ""
 
@@ -174,8 +174,12 @@ def trouble_of_growth(ctx: ClusterContext, claim: Object) -> str:
     meta, seen = claim.metadata, claim.decode_as(Claim)
 
     def read() -> str:
-        growing = (each for each in seen.status.conditions if each.type in _OF_GROWTH and each.status == "True")
-        messages = "; ".join(f"{each.type}: {each.message[:_MOST]}" for each in growing)
+        growing = (
+            condition
+            for condition in seen.status.conditions
+            if condition.type in _OF_GROWTH and condition.status == "True"
+        )
+        messages = "; ".join(f"{condition.type}: {condition.message[:_MOST]}" for condition in growing)
         about = (ctx.deps.client, ctx.deps.clock, ctx.namespace, PERSISTENT_VOLUME_CLAIMS, meta.name)
         return messages or read_complaint(*about, uid=meta.uid, reason=_NOT_GROWN)
 
@@ -214,8 +218,8 @@ def read_complaint(
         found = client.list_page(EVENTS, namespace, field_selector=selector).items
     except (ApiError, TransportError):
         return ""
-    events, now = [each.decode_as(Event) for each in found], clock.wall()
-    relevant = (each for each in events if not of_pod or (each.names(of_pod) and each.is_recent(now)))
+    events, now = [obj.decode_as(Event) for obj in found], clock.wall()
+    relevant = (event for event in events if not of_pod or (event.names(of_pod) and event.is_recent(now)))
     newest = newest_complaint(relevant)
     return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""
 
@@ -276,9 +280,13 @@ class _Deployment(msgspec.Struct, frozen=True):
 def discovery_trouble(ctx: ClusterContext) -> str:
     """The cause that Kubernetes reports for Discovery not running; empty if it runs or is starting normally."""
     found = ctx.listers.deployments.list(ctx.namespace, base_labels(ctx.tc, discovery_of(ctx.tc)))
-    status = next((each.decode_as(_Deployment).status for each in found), _Status())
+    status = next((obj.decode_as(_Deployment).status for obj in found), _Status())
     if status.available_replicas:
         return ""
-    refused = [each.message for each in status.conditions if each.type == "ReplicaFailure" and each.status == "True"]
+    refused = [
+        condition.message
+        for condition in status.conditions
+        if condition.type == "ReplicaFailure" and condition.status == "True"
+    ]
     pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, discovery_of(ctx.tc)))
     return next(filter(None, [*refused, *(trouble_of_own(ctx, pod) for pod in pods)]), "")

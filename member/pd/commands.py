@@ -141,7 +141,7 @@ async def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
         return Done(f"pod {pod} does not lead PD", "LeaderTransferred")
     others = _pods_with_command(ctx, NONE, DELETE_POD)
     members = healths(ctx, pd, desired_replicas(ctx.tc, "pd"))
-    able = [each for each in members if each.healthy and not any(is_of(ctx, each, name) for name in others)]
+    able = [member for member in members if member.healthy and not any(is_of(ctx, member, name) for name in others)]
     to = successor(ctx, pod, able)
     if to is None:
         return Refused(

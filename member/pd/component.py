@@ -68,8 +68,8 @@ def _outdated_peer_url(ctx: ReconcileContext) -> Waiting | None:
     """
     if len(ctx.status.pd.members) != 1:
         return None
-    found = api_clients.pd(ctx).members().members
-    return quorum.outdated(ctx, "pd", ((each.name, each.id, each.peer_urls) for each in found))
+    members = api_clients.pd(ctx).members().members
+    return quorum.outdated(ctx, "pd", ((member.name, member.id, member.peer_urls) for member in members))
 
 
 def _has_begun(ctx: ReconcileContext) -> bool:

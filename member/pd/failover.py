@@ -202,7 +202,7 @@ def has_volumes(ctx: ReconcileContext, record: PDFailureMember) -> bool:
     if live is None:
         return True
     claims = pod_removal.cached(ctx, "pd", live.decode(), ordinal_of(record.pod_name)).claims
-    return recorded_claims(record) <= {each.metadata.uid for each in claims if not each.metadata.deletion_timestamp}
+    return recorded_claims(record) <= {claim.metadata.uid for claim in claims if not claim.metadata.deletion_timestamp}
 
 
 def is_over(
@@ -216,7 +216,7 @@ def is_over(
     if member is None:
         return False
     if has_volumes(ctx, record):
-        return all(each.key != record.member_id for each in lost)
+        return all(failing.key != record.member_id for failing in lost)
     pod = ctx.listers.pods.get(ctx.namespace, record.pod_name)
     ends = pod is None or pod.metadata.deletion_timestamp
     return member.health and member.id != record.member_id and not ends

@@ -62,7 +62,9 @@ def healths(ctx: ReconcileContext, pd: PDClient, expected: int) -> tuple[Health,
 
     `expected` is the number of members, which determines PD's timeout. Raises DataPlaneError.
     """
-    return tuple(replace(each, healthy=each.healthy and _votes(ctx, each)) for each in pd.health(members=expected))
+    return tuple(
+        replace(member, healthy=member.healthy and _votes(ctx, member)) for member in pd.health(members=expected)
+    )
 
 
 def may_vote(ctx: ReconcileContext, member: Health) -> bool:
@@ -159,7 +161,7 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
     soon = next_poll(ctx, "pd")
     if not predicates.is_synced(ctx.tc, "pd"):
         return Waiting("PDUnknown", "waiting for PD to report its members before scaling in", soon)
-    lost = [each.pod_name for each in ctx.status.pd.failure_members.values() if not each.member_deleted]
+    lost = [record.pod_name for record in ctx.status.pd.failure_members.values() if not record.member_deleted]
     return comes_first(removal, "pd", "member", lost)
 
 
@@ -169,8 +171,8 @@ def voters(ctx: ReconcileContext, found: Membership, seen: Sequence[Health]) -> 
     healthy = {health.member_id for health in seen if health.healthy}
     leader = found.leader.id if found.leader else 0
     return [
-        Voter(each.id, each.name, ordinal_of_member(ctx, each), each.id in healthy, each.id == leader)
-        for each in found.members
+        Voter(member.id, member.name, ordinal_of_member(ctx, member), member.id in healthy, member.id == leader)
+        for member in found.members
     ]
 
 

@@ -172,7 +172,7 @@ def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
 def _contradiction(pd: PDReads, membership: Membership, healths: Sequence[Health]) -> Unavailable | None:
     """The error of a health report that omits a listed member: absence is no evidence (R19)."""
     members = filter(None, (membership.leader, *membership.members))
-    names = unreported(healths, {str(each.id): each.name or f"member {each.id}" for each in members})
+    names = unreported(healths, {str(member.id): member.name or f"member {member.id}" for member in members})
     if not names:
         return None
     what = f"PD reports the health of {len(healths)} members, and not of {', '.join(names)}; ignoring its answer"

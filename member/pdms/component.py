@@ -41,7 +41,7 @@ def _unmet_condition(name: str, ctx: ReconcileContext, pod: Object) -> str:
 
 
 def _is_member(book: AddressBook, name: str, members: list[str], pod: Object) -> bool:
-    return any(book.ordinal_of(name, each) == ordinal_of(pod.metadata.name) for each in members)
+    return any(book.ordinal_of(name, member) == ordinal_of(pod.metadata.name) for member in members)
 
 
 async def _prepare(name: str, ctx: ReconcileContext, pod: Object) -> NotDone | None:

@@ -30,13 +30,13 @@ async def hand_over(ctx: ReconcileContext, name: str, pod: str) -> Waiting | Non
     spec has. Raises DataPlaneError.
     """
     there = members(ctx, name, api_clients.pd(ctx)) or ()
-    if not there or any(each.name == each.address for each in there):
+    if not there or any(microservice.name == microservice.address for microservice in there):
         return None
     primary, book = api_clients.pd(ctx).microservice_primary(name), address_book(ctx.tc)
     own = ordinal_of(pod)
     if book.ordinal_of(name, primary) != own:
         return None
-    known = ((book.ordinal_of(name, each.address), each.name) for each in there)
+    known = ((book.ordinal_of(name, microservice.address), microservice.name) for microservice in there)
     others = {ordinal: each for ordinal, each in known if ordinal is not None}
     member, refusal = api_clients.pdms_member(ctx, name, primary), None
     for ordinal in _successors(own, others):
@@ -55,8 +55,8 @@ async def hand_over(ctx: ReconcileContext, name: str, pod: str) -> Waiting | Non
 
 def _successors(own: int, ordinals: Collection[int]) -> list[int]:
     """The ordinals above the pod from the highest (restarted already), then those below from the lowest."""
-    above = sorted((each for each in ordinals if each > own), reverse=True)
-    return [*above, *sorted(each for each in ordinals if each < own)]
+    above = sorted((ordinal for ordinal in ordinals if ordinal > own), reverse=True)
+    return [*above, *sorted(ordinal for ordinal in ordinals if ordinal < own)]
 
 
 _ASK_AGAIN = 30.0

@@ -54,11 +54,11 @@ def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
     pd = api_clients.pd_answers(ctx)
     api_clients.ask_ahead(ctx, _questions(ctx, pd))
     try:
-        found = members(ctx, name, pd)
-        status.members = sorted(each.address for each in found or ())
+        microservices = members(ctx, name, pd)
+        status.members = sorted(microservice.address for microservice in microservices or ())
         if not uses_microservices(ctx.tc):
             return Done()
-        if found is None:
+        if microservices is None:
             what = "PD was not started in microservice mode yet, and lists no members"
             restart = f"{what}; waiting for its pods to be restarted"
             return Waiting("PDWithoutMicroservices", restart, next_poll(ctx, name))
@@ -71,9 +71,9 @@ def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
 
 def _questions(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
     """The reads of PD about all running microservices."""
-    for each in ctx.tc.spec.pdms:
-        if ctx.stateful_set(each.name):
-            yield partial(pd.microservice_members, each.name)
+    for pdmsspec in ctx.tc.spec.pdms:
+        if ctx.stateful_set(pdmsspec.name):
+            yield partial(pd.microservice_members, pdmsspec.name)
     if uses_microservices(ctx.tc) and ctx.stateful_set(TSO):
         yield partial(pd.microservice_primary, TSO)
 
@@ -92,7 +92,7 @@ def members(ctx: ReconcileContext, name: str, pd: PDReads) -> list[Microservice]
 
     Raises DataPlaneError.
     """
-    book, found = address_book(ctx.tc), pd.microservice_members(name)
-    if found is None:
+    book, microservices = address_book(ctx.tc), pd.microservice_members(name)
+    if microservices is None:
         return None
-    return [each for each in found if book.ordinal_of(name, each.address) is not None]
+    return [microservice for microservice in microservices if book.ordinal_of(name, microservice.address) is not None]

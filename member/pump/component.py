@@ -28,7 +28,7 @@ def _serving(ctx: ReconcileContext) -> Outcome:
     online = sum(ctx.status.pump.health)
     if online == len(members) == wanted:
         return Done(f"{online} of {wanted} nodes are online")
-    others = ", ".join(f"{each.node_id} is {each.state}" for each in members if each.state != PUMP_ONLINE)
+    others = ", ".join(f"{member.node_id} is {member.state}" for member in members if member.state != PUMP_ONLINE)
     what = f"{online} of {wanted} Pump nodes are online{'; ' + others if others else ''}"
     return Waiting("PumpNodesNotOnline", what, next_poll(ctx, "pump"))
 

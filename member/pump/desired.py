@@ -78,7 +78,7 @@ def as_built_by_v16(tc: TidbCluster, made: Json) -> Json:
         {
             "initContainers": spec.init_containers,
             "containers": pod.without_mounts(there["containers"], "pump", spec.additional_volume_mounts),
-            "volumes": [each for each in there["volumes"] if each not in spec.additional_volumes],
+            "volumes": [volume for volume in there["volumes"] if volume not in spec.additional_volumes],
             "securityContext": pump.pod_security_context,
         },
     )

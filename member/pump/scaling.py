@@ -56,7 +56,9 @@ def _still_needed(removal: PodRemoval, others: list[int]) -> Waiting | Refused |
 def _writes_binlogs(pod: Object) -> bool:
     """True if a TiDB pod was started with binlogs enabled."""
     containers = pod.decode()["spec"]["containers"]
-    variables = [entry for each in containers if each["name"] == "tidb" for entry in each.get("env") or ()]
+    variables = [
+        entry for container in containers if container["name"] == "tidb" for entry in container.get("env") or ()
+    ]
     return {"name": "BINLOG_ENABLED", "value": "true"} in variables
 
 

@@ -203,7 +203,7 @@ def _serving_instead(ctx: ReconcileContext, kind: StoreKind, lost_substitutes: S
 def _uncopied(ctx: ReconcileContext, kind: StoreKind) -> str:
     """The message about lost stores that still hold regions: PD cannot copy a region that has lost its majority."""
     recorded = {record.store_id for record in kind.status_in(ctx).failure_stores.values()}
-    left = [str(each.id) for each in ctx.stores if str(each.id) in recorded and each.region_count]
+    left = [str(store.id) for store in ctx.stores if str(store.id) in recorded and store.region_count]
     if not left:
         return ""
     return (

@@ -144,7 +144,7 @@ def _restarted_at_once(ctx: ReconcileContext, kind: StoreKind, pod: Object, sinc
     """True if the previous container of the pod started in the same second as this one, or in the second before."""
     before = (key for key in ctx.memory.stopwatches.known(_running(pod)) if key != _container_of(kind, pod))
     times = (parse_time(key.rpartition(" ")[2]) for key in before)
-    return any(each and 0 <= (since - each).total_seconds() <= 1 for each in times)
+    return any(time and 0 <= (since - time).total_seconds() <= 1 for time in times)
 
 
 def _has_reported(store: Store, since: datetime, known: float, restarted_at_once: bool) -> bool:
@@ -166,16 +166,16 @@ def peer_pod(ctx: ReconcileContext, address: str) -> tuple[Object | None, bool]:
     A pod does not stay while it is missing or terminating, or while its StatefulSet still has to restart it. Nothing is
     known of a pod in another Kubernetes cluster, i.e. with another domain: (None, True).
     """
-    found = _ADDRESS.fullmatch(address)
-    if found is None or (found["domain"] or ctx.tc.spec.cluster_domain) != ctx.tc.spec.cluster_domain:
+    match = _ADDRESS.fullmatch(address)
+    if match is None or (match["domain"] or ctx.tc.spec.cluster_domain) != ctx.tc.spec.cluster_domain:
         return None, True
-    owner = ctx.listers.stateful_sets.get(found["namespace"], found["set"])
+    owner = ctx.listers.stateful_sets.get(match["namespace"], match["set"])
     if owner is None:
         return None, True
-    pod, body = ctx.listers.pods.get(found["namespace"], found["pod"]), owner.decode()
+    pod, body = ctx.listers.pods.get(match["namespace"], match["pod"]), owner.decode()
     if pod is None or pod.metadata.deletion_timestamp:
         return pod, False
     newest = (body.get("status") or {}).get("updateRevision")
     outdated = pod.metadata.labels.get(CONTROLLER_REVISION_HASH) != newest
-    reached = int(found["ordinal"]) >= lowest_restarted(body)
+    reached = int(match["ordinal"]) >= lowest_restarted(body)
     return pod, not (newest and outdated and reached)

@@ -265,8 +265,8 @@ def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
 
 
 def _is_tombstone(ctx: ReconcileContext, store_id: int) -> bool:
-    listed = api_clients.pd_answers(ctx).all_stores()
-    return any(each.id == store_id and each.state_name == TOMBSTONE for each in listed)
+    stores = api_clients.pd_answers(ctx).all_stores()
+    return any(store.id == store_id and store.state_name == TOMBSTONE for store in stores)
 
 
 async def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
@@ -291,10 +291,10 @@ async def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | 
     pd = api_clients.pd(ctx)
     # read each store live: a list may predate the removal, and nothing checks the store after its marks are cleared
     own = [pd.store(each.id) for each in own_stores(ctx, kind, _stores(pd), removal.ordinal)]
-    kept = [store for store in own if store.state_name != TOMBSTONE]
-    if not kept:
+    stores = [store for store in own if store.state_name != TOMBSTONE]
+    if not stores:
         return _gone(kind, removal)
-    for store in kept:
+    for store in stores:
         if store.state_name == OFFLINE:
             try:
                 await KeepStore(pd, store)

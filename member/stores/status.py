@@ -179,7 +179,7 @@ def outage(ctx: ReconcileContext, kind: StoreKind) -> Verdict | None:
     # silent stores of another cluster are an outage of that cluster
     if not is_observed(ctx, kind.name) or not any(map(_is_silent, status.stores.values())):
         return None
-    seen = seen_of_pods(ctx, kind.name, (Server(each.pod_name, _trouble(ctx, kind, each)) for each in stores))
+    seen = seen_of_pods(ctx, kind.name, (Server(store.pod_name, _trouble(ctx, kind, store)) for store in stores))
     return of_servers(seen) if kind.replicas is None else of_stores(seen, _replicas(ctx, kind))
 
 

@@ -107,7 +107,7 @@ async def _step(going: Departure) -> str:
     captures = own.captures() if can_hand_over(status.version, going.to_version) else None
     if captures is None:
         return ""
-    owner = next((each for each in captures if each.is_owner), None)
+    owner = next((capture for capture in captures if capture.is_owner), None)
     if missing := _missing(going, captures, status, owner):
         return missing
     if owner is None or len(captures) == 1:
@@ -122,9 +122,9 @@ async def _step(going: Departure) -> str:
 
 def _missing(going: Departure, captures: Sequence[Capture], status: CaptureStatus, owner: Capture | None) -> str:
     """What is missing for a handover: another capture, this capture's registration, or an owner; otherwise empty."""
-    if not any(each.id != status.id for each in captures):
+    if not any(capture.id != status.id for capture in captures):
         return f"waiting for another capture that takes over from pod {going.name}" if going.others_stay else ""
-    if not any(each.id == status.id for each in captures):
+    if not any(capture.id == status.id for capture in captures):
         return f"waiting until the capture of pod {going.name} is known to the others"
     return "" if owner else f"waiting until a capture, as pod {going.name} lists them, is the owner"
 

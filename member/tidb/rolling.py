@@ -100,14 +100,16 @@ async def _announce(ctx: ReconcileContext, name: str) -> Waiting | None:
     """Pause DDL before a broken server gets another version; of a missing one, another server shows the version."""
     pods, live = pods_of(ctx, "tidb"), ctx.stateful_set("tidb")
     wanted = image_of(live.decode(), "tidb") if live else ""
-    found = [each for each in pods if each.metadata.name == name]
-    shown = next(iter(found or [each for each in pods if _image_of(each) != wanted]), None)
+    found = [pod for pod in pods if pod.metadata.name == name]
+    shown = next(iter(found or [pod for pod in pods if _image_of(pod) != wanted]), None)
     return await begin(ctx, shown) if shown else None
 
 
 def _image_of(pod: Object) -> str:
     """The image of the TiDB container in a pod; empty if there is none."""
-    return next((each["image"] for each in pod.decode()["spec"]["containers"] if each["name"] == "tidb"), "")
+    return next(
+        (container["image"] for container in pod.decode()["spec"]["containers"] if container["name"] == "tidb"), ""
+    )
 
 
 async def finish(ctx: ReconcileContext) -> Waiting | None:

@@ -85,14 +85,14 @@ async def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
         return Waiting(EVICTING, f"waiting until pod {name} is Ready before ending its leader eviction", RETRY_DRAINING)
     if pod is None or not any(mark in pod.metadata.annotations for mark in _OTHER_EVICTIONS):
         pd = api_clients.pd(ctx)
-        known = pd.all_stores()
-        if not known:
+        stores = pd.all_stores()
+        if not stores:
             return Waiting(
                 EVICTING,
                 f"waiting for PD to report its stores before ending the leader eviction of pod {name}",
                 RETRY_DRAINING,
             )
-        own = own_stores(ctx, TIKV_STORES, known, ordinal_of(name))
+        own = own_stores(ctx, TIKV_STORES, stores, ordinal_of(name))
         if pod is not None and entry.value == DELETE_POD and any(restarting(ctx, TIKV_STORES, own, [pod])):
             what = f"waiting for the store of pod {name} to report to PD before ending its leader eviction"
             return Waiting(EVICTING, what, RETRY_DRAINING)

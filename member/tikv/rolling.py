@@ -258,11 +258,11 @@ async def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> 
 
 def _was_made_again(ctx: ReconcileContext, pod: Object) -> bool:
     """True if the cluster is new but the pod's data is older: then its predecessor's marks are lost."""
-    made, now = parse_time(ctx.owner.metadata.creation_timestamp or ""), ctx.deps.clock.wall()
-    if made is None or now - made > _NEW:
+    time, now = parse_time(ctx.owner.metadata.creation_timestamp or ""), ctx.deps.clock.wall()
+    if time is None or now - time > _NEW:
         return False
     claimed = (parse_time(claim.metadata.creation_timestamp or "") for claim in claims_of(ctx, pod))
-    return any(since is not None and since < made for since in claimed)
+    return any(since is not None and since < time for since in claimed)
 
 
 async def _end_stray(ctx: ReconcileContext, pd: PDClient, store_id: int, pod: str) -> None:

@@ -75,7 +75,7 @@ def certificates(tc: TidbCluster) -> list[Certificate]:
 def configure(tc: TidbCluster, tables: Table) -> None:
     """Set the certificates' paths in TiProxy's configuration."""
     spec, clients = _spec(tc), _clients(tc)
-    at = {each.volume: each.directory for each in certificates(tc)}
+    at = {certificate.volume: certificate.directory for certificate in certificates(tc)}
     if tls_enabled(tc):
         _put(tables, "cluster-tls", at[_OWN if _is_v1(spec) else _CLUSTER])
     if clients is not None:
@@ -205,7 +205,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         mounts=[
             volumes.mount("config", _DIRECTORY, read_only=True),
             volumes.ANNOTATIONS_MOUNT,
-            *(each.mount for each in secrets),
+            *(secret.mount for secret in secrets),
             *volumes.storage_volume_mounts("tiproxy", spec.storage_volumes),
             *spec.additional_volume_mounts,
         ],
@@ -223,7 +223,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         volumes=[
             _files(config_map_name),
             volumes.ANNOTATIONS_VOLUME,
-            *(volumes.secret_volume(each.volume, each.secret) for each in secrets),
+            *(volumes.secret_volume(secret.volume, secret.secret) for secret in secrets),
         ],
         metrics_port=API_PORT,
         metrics_path=_METRICS,

@@ -40,7 +40,7 @@ def _members(ctx: ReconcileContext, names: list[str], running: set[str]) -> dict
     """
     clock, before, all_proxies = ctx.deps.clock, ctx.status.tiproxy.members, proxies(ctx)
     clients = {name: all_proxies.client(name) for name in names if name in running}
-    servers = any(each.health for each in ctx.status.tidb.members.values())
+    servers = any(member.health for member in ctx.status.tidb.members.values())
 
     def ask(name: str, timeout: float) -> TiProxyMember:
         says = clients[name].health(timeout) if name in clients else None

@@ -99,7 +99,7 @@ def _with_errors(outcome: Outcome, errors: Mapping[str, ApiError]) -> Refused:
 def _most_telling(outcomes: Sequence[Outcome]) -> Outcome:
     """All refusals in one, with the reason of the first; else the first wait."""
     if refusals := [outcome for outcome in outcomes if isinstance(outcome, Refused)]:
-        refused = Refused(refusals[0].reason, "; ".join(each.message for each in refusals))
+        refused = Refused(refusals[0].reason, "; ".join(refusal.message for refusal in refusals))
         return in_time_for(refused, *outcomes)
     return next((outcome for outcome in outcomes if isinstance(outcome, Waiting)), Done())
 
@@ -202,8 +202,8 @@ async def change_classes(claims: Iterable[ClaimClass]) -> Outcome:
     waits for the change only if Kubernetes reports that it is in progress or impossible.
     """
     waiting: Outcome = Done()
-    for each in claims:
-        outcome = await _change_class(each)
+    for claim in claims:
+        outcome = await _change_class(claim)
         if isinstance(outcome, Refused):
             return outcome
         waiting = outcome if isinstance(waiting, Done) else waiting

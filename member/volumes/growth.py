@@ -76,8 +76,8 @@ class Refuse:
 def reasons(refused: Iterable[Refuse]) -> list[str]:
     """The sentences of refusals. One sentence stands for all claims of which the same is true."""
     alike: dict[tuple[str, str], list[str]] = {}
-    for each in refused:
-        alike.setdefault((each.field, each.what), []).append(each.claim)
+    for refuse in refused:
+        alike.setdefault((refuse.field, refuse.what), []).append(refuse.claim)
     return [Refuse(field, _first_of(claims), what).why for (field, what), claims in alike.items()]
 
 

@@ -105,7 +105,7 @@ async def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mappi
 def _are_still(ctx: ClusterContext, component: str, body: Json, pod: str) -> bool:
     """True if the pod's claims, read live, are those in the cache: otherwise they may be new ones already (F1)."""
     cached, live = (
-        {each.metadata.uid for each in look(ctx, component, body, ordinal_of(pod)).claims}
+        {claim.metadata.uid for claim in look(ctx, component, body, ordinal_of(pod)).claims}
         for look in (pod_removal.cached, pod_removal.live)
     )
     return cached == live
@@ -168,18 +168,18 @@ async def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | 
     same when they were recreated. Raises ApiError, TransportError.
     """
     unwanted = list(_unwanted(ctx, spec, body))
-    awaiting = [each for each in unwanted if awaits_data(each)]
-    others = [each for each in unwanted if not awaits_data(each)]
-    in_vain = [each for each in others if _is_as_before(ctx, body, each)]
-    outdated = [each for each in others if not _is_as_before(ctx, body, each)]
-    if outdated and (wanted := spec_confirmed(ctx)):
+    awaiting = [obj for obj in unwanted if awaits_data(obj)]
+    others = [obj for obj in unwanted if not awaits_data(obj)]
+    in_vain = [obj for obj in others if _is_as_before(ctx, body, obj)]
+    outdated = [obj for obj in others if not _is_as_before(ctx, body, obj)]
+    if outdated and (evidence := spec_confirmed(ctx)):
         for cached in outdated:
-            await _delete(ctx, body, cached, wanted)
+            await _delete(ctx, body, cached, evidence)
     if kept := _kept(spec, awaiting, in_vain):
         return kept
     if not outdated:
         return None
-    names = ", ".join(each.metadata.name for each in outdated)
+    names = ", ".join(obj.metadata.name for obj in outdated)
     what = f"replacing PersistentVolumeClaim {names}, which has no volume yet, to match {spec.field}"
     return Waiting("RemakingClaims", what, _RETRY)
 
@@ -212,7 +212,7 @@ def _is_as_before(ctx: ClusterContext, body: Json, claim: Object) -> bool:
 
 def _described(claims: Sequence[Object]) -> str:
     """The names of claims, with what they request."""
-    return f"PersistentVolumeClaim {', '.join(f'{each.metadata.name} ({_requested(each)})' for each in claims)}"
+    return f"PersistentVolumeClaim {', '.join(f'{claim.metadata.name} ({_requested(claim)})' for claim in claims)}"
 
 
 def _requested(claim: Object) -> str:

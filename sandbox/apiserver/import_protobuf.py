@@ -36,9 +36,9 @@ def messages(text: str) -> dict[str, Message]:
 
 def _fields(body: str, package: str) -> Message:
     fields = {}
-    for found in _FIELD.finditer(body):
-        shape = ["map"] if found["value"] else ["repeated"] * (found["label"] == "repeated")
-        fields[found["number"]] = [found["name"], _full(found["type"] or found["value"], package), *shape]
+    for match in _FIELD.finditer(body):
+        shape = ["map"] if match["value"] else ["repeated"] * (match["label"] == "repeated")
+        fields[match["number"]] = [match["name"], _full(match["type"] or match["value"], package), *shape]
     return fields
 
 

@@ -77,8 +77,8 @@ def _of_schema(node: Json) -> str:
 
 def _of_package(text: str) -> str:
     """The type of a field from its Python annotation, such as `list[V1EnvVar]` or `Dict(str, str)`."""
-    if found := re.fullmatch(r"(list|dict)[\[(](?:str, )?(.+)[\])]", text, re.IGNORECASE):
-        return {"list": "[]", "dict": "{}"}[found[1].lower()] + _of_package(found[2])
+    if match := re.fullmatch(r"(list|dict)[\[(](?:str, )?(.+)[\])]", text, re.IGNORECASE):
+        return {"list": "[]", "dict": "{}"}[match[1].lower()] + _of_package(match[2])
     return _SCALARS_OF_PACKAGE.get(text) or text.removeprefix("V1")
 
 

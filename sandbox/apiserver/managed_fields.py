@@ -58,7 +58,7 @@ class Record:
 
     def is_of(self, other: "Record") -> bool:
         """True if both records belong to one manager and operation."""
-        mine, others = ((each.manager, each.operation, each.subresource) for each in (self, other))
+        mine, others = ((record.manager, record.operation, record.subresource) for record in (self, other))
         return mine == others
 
 

@@ -28,7 +28,7 @@ def document(kinds: Iterable[Kind]) -> Json:
     groups: dict[str, list[Kind]] = {}
     for kind in kinds:
         groups.setdefault(kind.resource.root.strip("/"), []).append(kind)
-    parts = [openapi.version_document(each) for each in groups.values()]
+    parts = [openapi.version_document(group) for group in groups.values()]
     schemas = {name: node for part in parts for name, node in part["components"]["schemas"].items()}
     return {
         "swagger": "2.0",

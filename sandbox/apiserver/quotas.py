@@ -91,7 +91,7 @@ def _of_pod(spec: Json) -> dict[str, Decimal]:
     found: dict[str, Decimal] = {}
     for part in ("requests", "limits"):
         for name in _COMPUTE:
-            total = sum((_amount(each, part, name) for each in spec.get("containers") or ()), Decimal())
+            total = sum((_amount(container, part, name) for container in spec.get("containers") or ()), Decimal())
             first = max((_amount(each, part, name) for each in spec.get("initContainers") or ()), default=Decimal())
             found[f"{part}.{name}"] = max(total, first)
     return found | {name: found[f"requests.{name}"] for name in _COMPUTE}
@@ -119,7 +119,7 @@ def _unset(pod: Json, hard: Usage) -> str:
 
 
 def _quotas(world: World, namespace: str) -> list[Json]:
-    return [each.tree() for each in world.storage.objects(str(RESOURCE_QUOTAS), namespace)] if namespace else []
+    return [item.tree() for item in world.storage.objects(str(RESOURCE_QUOTAS), namespace)] if namespace else []
 
 
 def _hard(quota: Json) -> dict[str, Decimal]:

@@ -40,10 +40,10 @@ class Registry:
     def install(self, definitions: Collection[Stored]) -> None:
         """Serve exactly the resources of these CRDs."""
         self._custom = {
-            each.name: self._custom[each.name] if self.has_read(each) else tuple(_custom_kinds(each.tree()))
-            for each in definitions
+            stored.name: self._custom[stored.name] if self.has_read(stored) else tuple(_custom_kinds(stored.tree()))
+            for stored in definitions
         }
-        self._read = {each.name: each for each in definitions}
+        self._read = {stored.name: stored for stored in definitions}
         custom = {_route(kind): kind for kinds in self._custom.values() for kind in kinds}
         self._kinds = custom | _BUILT_IN
 

@@ -36,11 +36,11 @@ def parse(labels: str, fields: str, known_fields: tuple[str, ...]) -> Predicate:
 def _label_requirements(text: str) -> Iterator[Predicate]:
     position = 0
     while position < len(text):
-        found = _REQUIREMENT.match(text, position)
-        if not found or found.end() == position:
+        match = _REQUIREMENT.match(text, position)
+        if not match or match.end() == position:
             raise bad_request(f"unable to parse requirement: found '{text[position:]}', expected: identifier")
-        position = found.end()
-        yield _label_requirement(found)
+        position = match.end()
+        yield _label_requirement(match)
 
 
 def _label_requirement(found: re.Match[str]) -> Predicate:
@@ -76,13 +76,13 @@ def _comparison(key: str, operator: str, value: str) -> Predicate:
 
 def _field_requirements(text: str, known: tuple[str, ...]) -> Iterator[Predicate]:
     for term in filter(None, text.split(",")):
-        found = re.fullmatch(r"(?P<path>[^=!]+?)(?P<op>==|!=|=)(?P<value>.*)", term)
-        if not found:
+        match = re.fullmatch(r"(?P<path>[^=!]+?)(?P<op>==|!=|=)(?P<value>.*)", term)
+        if not match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        path, value = found["path"], found["value"]
+        path, value = match["path"], match["value"]
         if path not in ("metadata.name", "metadata.namespace", *known):
             raise _unknown_field(path, known)
-        yield _field_requirement(path, value, equal=found["op"] != "!=")
+        yield _field_requirement(path, value, equal=match["op"] != "!=")
 
 
 def _field_requirement(path: str, value: str, *, equal: bool) -> Predicate:

@@ -287,7 +287,7 @@ def _agree_on_type(kind: Kind, tree: Json) -> None:
 
 
 def _without_times(records: list[Json]) -> list[Json]:
-    timeless = [_without(each, ("time",)) for each in records]
+    timeless = [_without(record, ("time",)) for record in records]
     return sorted(timeless, key=lambda each: (each["manager"], each["operation"]))
 
 

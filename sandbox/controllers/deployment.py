@@ -93,8 +93,8 @@ class Deployments:
     def _report(self, deployment: Json, current: Json, former: list[Json]) -> None:
         wanted = deployment["spec"].get("replicas", 1)
         sets = [current, *former]
-        total = sum(each.get("status", {}).get("replicas", 0) for each in sets)
-        ready = sum(each.get("status", {}).get("readyReplicas", 0) for each in sets)
+        total = sum(stateful_set.get("status", {}).get("replicas", 0) for stateful_set in sets)
+        ready = sum(stateful_set.get("status", {}).get("readyReplicas", 0) for stateful_set in sets)
         updated = current.get("status", {}).get("replicas", 0)
         now = stamp(self._cluster.clock.wall())
         available = ready >= wanted

@@ -19,8 +19,8 @@ class GarbageCollector:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.watches: tuple[Hashable, ...] = tuple(each for each in cluster.resources if each != EVENTS)
-        self._by_kind = {(each.api_version, each.kind): each for each in cluster.resources}
+        self.watches: tuple[Hashable, ...] = tuple(resource for resource in cluster.resources if resource != EVENTS)
+        self._by_kind = {(resource.api_version, resource.kind): resource for resource in cluster.resources}
 
     def step(self) -> float | None:
         """Collect all objects that can be collected now."""
@@ -45,7 +45,9 @@ class GarbageCollector:
         if is_deleted(tree):
             return
         references = tree["metadata"]["ownerReferences"]
-        left = [each for each in references if not self._is_gone(each, tree["metadata"].get("namespace", ""))]
+        left = [
+            reference for reference in references if not self._is_gone(reference, tree["metadata"].get("namespace", ""))
+        ]
         if not left:
             # an owner may have been added since
             self._cluster.delete(resource, tree, only_if_unchanged=True)

@@ -186,9 +186,11 @@ class StatefulSets:
 
     def _revision(self, stateful_set: Json, revisions: list[Json]) -> Json | None:
         """The revision of the current template; an equal old one becomes the newest again."""
-        newest = max((each["revision"] for each in revisions), default=0)
+        newest = max((revision["revision"] for revision in revisions), default=0)
         wanted = revision_of(stateful_set, newest + 1)
-        known = next((each for each in revisions if each["metadata"]["name"] == wanted["metadata"]["name"]), None)
+        known = next(
+            (revision for revision in revisions if revision["metadata"]["name"] == wanted["metadata"]["name"]), None
+        )
         if known is None:
             return self._cluster.create(CONTROLLER_REVISIONS, wanted)
         if known["revision"] == newest:
@@ -349,8 +351,8 @@ def new_pod(stateful_set: Json, ordinal: int, revision: Json) -> Json:
     if given.get("annotations"):
         meta["annotations"] = given["annotations"]
     claims = _claimed(stateful_set, ordinal)
-    claimed = {each["name"] for each in claims}
-    volumes = [each for each in template["spec"].get("volumes") or () if each["name"] not in claimed]
+    claimed = {claim["name"] for claim in claims}
+    volumes = [volume for volume in template["spec"].get("volumes") or () if volume["name"] not in claimed]
     spec = template["spec"] | {
         "hostname": name,
         "subdomain": stateful_set["spec"].get("serviceName", ""),

@@ -64,7 +64,7 @@ def _evicting(node: Json) -> list[Json]:
 def _tolerated(spec: Json, taints: list[Json]) -> float:
     """The seconds that a pod may stay beside all of the taints; for each taint its first toleration counts."""
     tolerations: list[Json] = spec.get("tolerations") or []
-    found = [next((each for each in tolerations if covers(each, taint)), None) for taint in taints]
+    found = [next((toleration for toleration in tolerations if covers(toleration, taint)), None) for taint in taints]
     granted = [0.0 if each is None else _seconds(each) for each in found]
     return min(granted)
 

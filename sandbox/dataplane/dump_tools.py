@@ -91,8 +91,8 @@ def _tls(request: Request, surroundings: Surroundings) -> Certificate | None:
     if not cert:
         return None
     ca = launch.file(request.option("ca")) or ""
-    found = replace(launch, tls=TlsSettings(ca, cert, request.option("key"))).certificate
-    return replace(found, verifies=bool(ca)) if found else None
+    certificate = replace(launch, tls=TlsSettings(ca, cert, request.option("key"))).certificate
+    return replace(certificate, verifies=bool(ca)) if certificate else None
 
 
 def _dump(tidb: _Tidb, request: Request, output: Path) -> None:
@@ -101,14 +101,14 @@ def _dump(tidb: _Tidb, request: Request, output: Path) -> None:
     meant = [each for (each,) in schemas if request.means(each)]
     listed = tidb.ask(*(f"SHOW TABLES FROM {schema}" for schema in meant))
     tables = [(schema, name) for schema, (_, *names) in zip(meant, listed, strict=True) for (name,) in names]
-    tables = [each for each in tables if request.means(*each)]
+    tables = [table for table in tables if request.means(*table)]
     selects = [f"SELECT * FROM {schema}.{name}" for schema, name in tables]  # noqa: S608  (a double)
     (_, (position,)), *contents = tidb.ask("SHOW MASTER STATUS", *selects)
     for schema in meant:
         (output / f"{schema}{_SCHEMA}").write_text(f"CREATE DATABASE IF NOT EXISTS `{schema}`", encoding="utf-8")
     for (schema, name), (columns, *rows) in zip(tables, contents, strict=True):
         tidb.rest()
-        told = ", ".join(f"`{each}` TEXT" for each in columns)
+        told = ", ".join(f"`{column}` TEXT" for column in columns)
         made = f"CREATE TABLE IF NOT EXISTS `{schema}`.`{name}` ({told})"
         (output / f"{schema}.{name}{_TABLE}").write_text(made, encoding="utf-8")
         if rows:
@@ -121,9 +121,9 @@ def _dump(tidb: _Tidb, request: Request, output: Path) -> None:
 def _load(tidb: _Tidb, request: Request, source: Path) -> None:
     """Load schemas, tables and rows; existing rows are replaced. Raises _Failed, OSError."""
     files = sorted(source.glob("*.sql"), key=lambda each: each.name)
-    for path in (each for each in files if each.name.endswith(_SCHEMA)):
+    for path in (file for file in files if file.name.endswith(_SCHEMA)):
         tidb.ask(path.read_text(encoding="utf-8"))
-    tables = [each for each in files if each.name.endswith(_TABLE)]
+    tables = [file for file in files if file.name.endswith(_TABLE)]
     for path in tables:
         schema, _, name = path.name.removesuffix(_TABLE).partition(".")
         if request.filters and not request.means(schema, name):

@@ -107,7 +107,7 @@ def _settings(script: str) -> dict[str, object] | None:
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
     for call in calls:
         if isinstance(call.func, ast.Name) and call.func.id == "Settings":
-            return {each.arg or "": ast.literal_eval(each.value) for each in call.keywords}
+            return {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
     return None
 
 

@@ -57,5 +57,5 @@ class Interconnect:
 
     def changed(self) -> None:
         """Wake all data planes: an event in one may be visible in another."""
-        for each in self._networks.values():
-            each.wake()
+        for network in self._networks.values():
+            network.wake()

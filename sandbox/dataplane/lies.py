@@ -39,7 +39,7 @@ class Truth:
 
     def is_about(self, *texts: object) -> bool:
         """True if one of these names or addresses is of the pod."""
-        return any(str(each).rpartition("/")[2].partition(".")[0].partition(":")[0] == self.about for each in texts)
+        return any(str(text).rpartition("/")[2].partition(".")[0].partition(":")[0] == self.about for text in texts)
 
 
 Change = Callable[[Truth], Any]
@@ -73,7 +73,7 @@ def _each_store(change: Callable[[Truth, Json], Json | None]) -> Change:
         if "stores" not in said.answer:
             found = change(said, said.answer)
             return _NONE_LISTED if found is None else found
-        stores = [found for each in said.answer["stores"] if (found := change(said, each)) is not None]
+        stores = [found for store in said.answer["stores"] if (found := change(said, store)) is not None]
         return {"count": len(stores), "stores": stores}
 
     return of
@@ -121,7 +121,7 @@ def _elsewhere(said: Truth, info: Json) -> Json:
 def _doubled(said: Truth) -> Any:
     if "stores" not in said.answer:
         return said.answer
-    own = [each for each in said.answer["stores"] if said.is_about(each["store"]["address"])]
+    own = [store for store in said.answer["stores"] if said.is_about(store["store"]["address"])]
     twins = [each | {"store": each["store"] | {"id": each["store"]["id"] + _HUGE}} for each in own]
     stores = [*said.answer["stores"], *twins]
     return {"count": len(stores), "stores": stores}
@@ -164,7 +164,7 @@ def _led_by(leader: Callable[[Truth], Json], *, turns: bool = False) -> Change:
 def _follower(said: Truth) -> Json:
     """The member of the pod, or another one if that leads."""
     led = said.answer.get("leader", {}).get("member_id")
-    others = [each for each in said.answer["members"] if each["member_id"] != led]
+    others = [member for member in said.answer["members"] if member["member_id"] != led]
     found: Json = next((each for each in others if _of_member(said, each)), others[0] if others else {})
     return found
 
@@ -186,11 +186,11 @@ def _healths(change: Callable[[Truth, list[Json]], list[Json]]) -> Change:
 
 
 def _without(said: Truth, members: list[Json]) -> list[Json]:
-    return [each for each in members if not _of_member(said, each)]
+    return [member for member in members if not _of_member(said, member)]
 
 
 def _twice(said: Truth, members: list[Json]) -> list[Json]:
-    return [*members, *(each | {"member_id": _OTHER_ID} for each in members if _of_member(said, each))]
+    return [*members, *(member | {"member_id": _OTHER_ID} for member in members if _of_member(said, member))]
 
 
 def _with_stranger(said: Truth, members: list[Json]) -> list[Json]:

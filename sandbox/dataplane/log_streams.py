@@ -40,7 +40,7 @@ def flush(cluster: PdCluster, now: float) -> None:
             task.fail(f"failed to write to the external storage: {stream.disk.trouble.value}")
         else:
             until = cluster.tables.now()
-            changes = [Change(*each) for each in cluster.tables.content.changes(stream.flushed, until)]
+            changes = [Change(*change) for change in cluster.tables.content.changes(stream.flushed, until)]
             if changes:
                 stream.disk.objects[f"{stream.below}{file_name(until)}"] = packed(changes)
             stream.disk.objects[f"{stream.below}{CHECKPOINT}"] = str(until).encode()
@@ -51,12 +51,12 @@ def flush(cluster: PdCluster, now: float) -> None:
 def flush_now(cluster: PdCluster, store: int, now: float) -> bytes:
     """Flush because a client asks a store to; the content of TiKV's answer, with a result for each running task."""
     tasks = [LogTask(cluster.etcd, name, lambda: now) for name in cluster.streams]
-    running = [each for each in tasks if each.exists and not each.is_paused]
+    running = [task for task in tasks if task.exists and not task.is_paused]
     flush(cluster, now)
-    failed = {each.name for each in running if each.is_paused}
+    failed = {log_task.name for log_task in running if log_task.is_paused}
     if not failed:
         cluster.flushed_at[store] = now
-    return message((1, _result(each.name, each.name in failed)) for each in running)
+    return message((1, _result(log_task.name, log_task.name in failed)) for log_task in running)
 
 
 def _result(task: str, failed: bool) -> bytes:
@@ -78,9 +78,9 @@ def end_of(name: str) -> int | None:
 def packed(changes: list[Change]) -> bytes:
     """Encode changes as the content of a file."""
     parts = []
-    for each in changes:
-        kind = _DELETE if each.value is None else _PUT
-        parts += [(1, each.version.to_bytes(8, "big") + kind + each.key), (2, each.value or b"")]
+    for change in changes:
+        kind = _DELETE if change.value is None else _PUT
+        parts += [(1, change.version.to_bytes(8, "big") + kind + change.key), (2, change.value or b"")]
     return message(parts)
 
 

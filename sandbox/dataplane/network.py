@@ -287,25 +287,35 @@ class Network:
     def _passed_on(self, origin: Origin, running: Running, port: int, request: Request, response: Response) -> Response:
         """The answer that a process passes on; a liar's own answer is changed later."""
         path = urlsplit(request.url).path
-        for each in self._faults_between(origin, running):
-            fault, asked = each.fault, (str(origin), running.pod, port, request, path)
+        for injected in self._faults_between(origin, running):
+            fault, asked = injected.fault, (str(origin), running.pod, port, request, path)
             if (
                 fault.trouble is Trouble.LIE
                 and fault.matches_request(*asked)
                 and not fnmatchcase(str(origin), fault.target)
             ):
-                each.matched += 1
-                return _spoiled(response, each, request, running) if each.matched % fault.every == 0 else response
+                injected.matched += 1
+                return (
+                    _spoiled(response, injected, request, running) if injected.matched % fault.every == 0 else response
+                )
         return response
 
     def _behind(self, launch: Launch, process: Process) -> Running | None:
-        there = (each for network in self._interconnect.networks(launch.domain) for each in network.of(launch.pod_uid))
-        return next((each for each in there if each.process is process), None)
+        there = (
+            running for network in self._interconnect.networks(launch.domain) for running in network.of(launch.pod_uid)
+        )
+        return next((running for running in there if running.process is process), None)
 
     def _slowness(self, origin: Origin, running: Running, port: int, request: Request) -> float:
         path = urlsplit(request.url).path
-        slow = (each.fault for each in self._faults_between(origin, running) if each.fault.trouble is Trouble.SLOW)
-        return sum(each.seconds for each in slow if each.matches_request(str(origin), running.pod, port, request, path))
+        slow = (
+            injected.fault
+            for injected in self._faults_between(origin, running)
+            if injected.fault.trouble is Trouble.SLOW
+        )
+        return sum(
+            fault.seconds for fault in slow if fault.matches_request(str(origin), running.pod, port, request, path)
+        )
 
     def find(self, url: str, origin: Origin) -> Running | None:
         """The process at a URL if `origin` can reach it: the way in which peers find each other."""
@@ -435,12 +445,12 @@ class Network:
         """Deliver the late requests that are due; return when the next one is."""
         with self._lock:
             now = self._clock.now()
-            due = [each for each in self._late if each.due <= now]
-            self._late = [each for each in self._late if each.due > now]
-            for each in due:
-                if self.connected(each.origin, each.running, each.port):
-                    each.running.process.handle(each.port, each.request)
-            return min((each.due for each in self._late), default=None)
+            due = [late for late in self._late if late.due <= now]
+            self._late = [late for late in self._late if late.due > now]
+            for late in due:
+                if self.connected(late.origin, late.running, late.port):
+                    late.running.process.handle(late.port, late.request)
+            return min((late.due for late in self._late), default=None)
 
     def _send_slowly(self, origin: Origin, running: Running, port: int, request: Request, seconds: float) -> None:
         """Deliver a write late, even if its sender has given up. Raises RequestTimeout."""
@@ -507,7 +517,7 @@ class Network:
             return None
         target = targets[self._randomness.integer(0, len(targets) - 1)] if len(targets) > 1 else targets[0]
         processes = where.of(target.pod_uid)
-        listening = [each for each in processes if each.process.listens(target.port)]
+        listening = [running for running in processes if running.process.listens(target.port)]
         if not listening:
             return (processes[0], target.port) if processes else None
         return listening[0], target.port
@@ -517,8 +527,8 @@ class Network:
             return _CUT_OFF
         if origin.domain == running.launch.domain and (not self._faults or str(origin) == running.pod):
             return None
-        faults = (each.fault for each in self._faults_between(origin, running))
-        return next((each for each in faults if each.matches_connection(str(origin), running.pod, port)), None)
+        faults = (injected.fault for injected in self._faults_between(origin, running))
+        return next((fault for fault in faults if fault.matches_connection(str(origin), running.pod, port)), None)
 
     def _faults_between(self, origin: Origin, running: Running) -> Iterator[_Injected]:
         """The faults of both ends' networks."""
@@ -528,11 +538,11 @@ class Network:
     def _matching(self, origin: Origin, running: Running, port: int, request: Request, path: str) -> _Injected | None:
         if self._interconnect.is_severed(origin.domain, running.launch.domain):
             return _Injected(_CUT_OFF)
-        for each in self._faults_between(origin, running):
-            if each.fault.matches_request(str(origin), running.pod, port, request, path):
-                each.matched += 1
-                if each.matched % each.fault.every == 0:
-                    return each
+        for injected in self._faults_between(origin, running):
+            if injected.fault.matches_request(str(origin), running.pod, port, request, path):
+                injected.matched += 1
+                if injected.matched % injected.fault.every == 0:
+                    return injected
         return None
 
     def _count(self, cluster: str, request: Request, path: str) -> None:

@@ -190,8 +190,8 @@ class DataPlane:
             prober = speaking(replace(Origin.of(running.launch), certificate=probe.certificate), url)
             if not running.is_real and self.network.tls_failure(prober, running.launch, probe.port, _LOOPBACK):
                 return False
-        found = self.network.reach(running, probe.port, Request("GET", url), probe.certificate)
-        return found is not None and 200 <= found.response.status < 400
+        answer = self.network.reach(running, probe.port, Request("GET", url), probe.certificate)
+        return answer is not None and 200 <= answer.response.status < 400
 
     def running(self, namespace: str, pod: str) -> list[Running]:
         """The live processes of a pod."""
@@ -203,18 +203,20 @@ class DataPlane:
         """Namespace and name of the pods with live processes that match the glob, in order."""
         with self._lock:
             found = {
-                (each.launch.namespace, each.launch.pod)
-                for each in self._processes
-                if each.process.exit is None and fnmatchcase(each.pod, glob)
+                (running.launch.namespace, running.launch.pod)
+                for running in self._processes
+                if running.process.exit is None and fnmatchcase(running.pod, glob)
             }
         return sorted(found)
 
     def pd_cluster(self, namespace: str, name: str) -> PdCluster | None:
         """The shared state of a cluster's running PD members, or None."""
         with self._lock:
-            members = [each.process for each in self._processes if each.launch.cluster == f"{namespace}/{name}"]
-        clusters = (each.cluster for each in members if isinstance(each, PdProcess))
-        return next((each for each in clusters if each is not None), None)
+            members = [
+                running.process for running in self._processes if running.launch.cluster == f"{namespace}/{name}"
+            ]
+        clusters = (member.cluster for member in members if isinstance(member, PdProcess))
+        return next((cluster for cluster in clusters if cluster is not None), None)
 
     def lose_disk(self, uid: str) -> None:
         """A fault: delete the data of a volume."""
@@ -290,7 +292,7 @@ class DataPlane:
         if disturbances != self._disturbances:
             return list(self._processes)
         now = self._clock.now()
-        return [each for each in self._processes if each.rests_until <= now or each.process.woken]
+        return [running for running in self._processes if running.rests_until <= now or running.process.woken]
 
     def _advance(self, running: Running) -> None:
         """Step a process and record when to step it again."""
@@ -349,8 +351,8 @@ class DataPlane:
         if not self._under_way:
             return []
         with self._lock:
-            hung = {id(each.process) for each in self._processes if each.hung}
-            return [each for each in self._under_way if id(each) not in hung]
+            hung = {id(running.process) for running in self._processes if running.hung}
+            return [command_process for command_process in self._under_way if id(command_process) not in hung]
 
     def command_ended(self, process: CommandProcess) -> None:
         """Remove a command whose code runs no more."""
@@ -381,7 +383,7 @@ class DataPlane:
     def _make(self, launch: Launch) -> Process:
         if not is_script(launch.command):
             return self._program(launch)
-        known = any(repository(launch.image) == (each.image or each.name) for each in self._servers.values())
+        known = any(repository(launch.image) == (server.image or server.name) for server in self._servers.values())
         container = Container(
             launch,
             self.network,
@@ -482,20 +484,23 @@ class Commands:
     def step(self) -> float | None:
         """Resume each command that is due; return when the next one is."""
         clock = self._data_plane.clock
-        due = [each for each in self._data_plane.commands() if each.exit is not None or each.due <= clock.now()]
+        due = [
+            command for command in self._data_plane.commands() if command.exit is not None or command.due <= clock.now()
+        ]
         for process in due:
             process.go_on()
             if process.exit is not None:
                 self._data_plane.command_ended(process)
         if due:
             self._data_plane.changed()
-        return min((each.due for each in self._data_plane.commands()), default=None)
+        return min((command.due for command in self._data_plane.commands()), default=None)
 
 
 def _visible(processes: Iterable[Running]) -> list[tuple[int, bool, bool]]:
     """The facts about processes that the kubelet can observe."""
     return [
-        (id(each), each.process.exit is None, any(map(each.process.listens, each.launch.ports))) for each in processes
+        (id(running), running.process.exit is None, any(map(running.process.listens, running.launch.ports)))
+        for running in processes
     ]
 
 

@@ -79,9 +79,9 @@ class ServerProgram:
         if len(files) != len(_PARTS):
             return None
         ca, cert, key = files
-        names = tuple(each for _, value in _given(tree, (self.allowed_names,)) for each in _texts(value))
+        names = tuple(text for _, value in _given(tree, (self.allowed_names,)) for text in _texts(value))
         urls = [each for setting in self.urls for each in setting.of(launch).split(",")]
-        speaking = frozenset(urlsplit(each).port or 443 for each in urls if each.startswith("https://"))
+        speaking = frozenset(urlsplit(url).port or 443 for url in urls if url.startswith("https://"))
         demands = self.demands or bool(names)
         return TlsSettings(launch.file(ca) or "", cert, key, speaking if self.urls else None, demands, names)
 

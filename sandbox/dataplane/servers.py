@@ -44,11 +44,12 @@ MICROSERVICES = (replace(PD, name="tso"), replace(PD, name="scheduling"))
 """Microservices use the same file and image."""
 
 SERVERS: Mapping[str, ServerProgram] = {
-    each.name: each for each in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, DM_MASTER, DM_WORKER)
+    server_program.name: server_program
+    for server_program in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, DM_MASTER, DM_WORKER)
 }
 
 
 def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:
     """The programs by file name; an additional one replaces a built-in one."""
-    known = {**SERVERS, **{each.name: each for each in additional}}
-    return {each.command: each for each in known.values()}
+    known = {**SERVERS, **{server_program.name: server_program for server_program in additional}}
+    return {server_program.command: server_program for server_program in known.values()}

@@ -62,12 +62,12 @@ class SqlServer:
 
     def _qualified(self, statement: str) -> str:
         """The statement with the database before the name of its table. Raises SqlRefused."""
-        found = _UNQUALIFIED.match(words := " ".join(statement.split()))
-        if found is None:
+        match = _UNQUALIFIED.match(words := " ".join(statement.split()))
+        if match is None:
             return statement
         if not self.database:
             raise SqlRefused(_NO_DATABASE, "No database selected")
-        return f"{found[1]}{self.database}.{found[2]}{words[found.end() :]}"
+        return f"{match[1]}{self.database}.{match[2]}{words[match.end() :]}"
 
 
 class SqlNetwork:
@@ -99,7 +99,7 @@ class SqlNetwork:
             raise TlsError("SQL", login.url, refused)
         server.login(login.user, password)
         answers = [server.execute(statement) for statement in statements]
-        return [each for each in answers if each is not None]
+        return [answer for answer in answers if answer is not None]
 
     def server(self, host: str, port: int) -> SqlServer | None:
         """The SQL server at an address, or None."""

@@ -115,15 +115,15 @@ class Tables:
 
     def digest(self) -> str:
         """A digest of all user data: equal for equal schemas, tables and rows, whatever their ids."""
-        told = [[each.schema, each.name, each.columns, self.rows(each)] for each in self.tables()]
+        told = [[table.schema, table.name, table.columns, self.rows(table)] for table in self.tables()]
         return hashlib.sha256(json.dumps([self.schemas(), told]).encode()).hexdigest()
 
     def execute(self, statement: str) -> Rows | None:
         """Execute a statement and return its result, if any. Raises SqlRefused."""
         words = " ".join(statement.split())
         for pattern, carry_out in _STATEMENTS:
-            if found := pattern.fullmatch(words):
-                answer: Rows | None = carry_out(self, *found.groups())
+            if match := pattern.fullmatch(words):
+                answer: Rows | None = carry_out(self, *match.groups())
                 return answer
         what = f'You have an error in your SQL syntax, or the sandbox does not know this statement; near "{statement}"'
         raise SqlRefused(SYNTAX, what)
@@ -240,7 +240,7 @@ def _show(tables: Tables) -> Rows:
 
 
 def _show_tables(tables: Tables, schema: str) -> Rows:
-    return [[f"Tables_in_{schema}"], *([each.name] for each in tables.tables() if each.schema == schema)]
+    return [[f"Tables_in_{schema}"], *([table.name] for table in tables.tables() if table.schema == schema)]
 
 
 def _variable(tables: Tables, name: str) -> Rows:
@@ -265,8 +265,8 @@ def _tuples(text: str) -> Iterator[list[str]]:
 
 
 def _values(text: str) -> Iterator[str]:
-    for found in _VALUE.finditer(text):
-        yield _unescaped(found[1]) if found[1] is not None else found[2] or "NULL"
+    for match in _VALUE.finditer(text):
+        yield _unescaped(match[1]) if match[1] is not None else match[2] or "NULL"
 
 
 def _unescaped(text: str) -> str:

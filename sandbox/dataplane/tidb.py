@@ -98,16 +98,16 @@ class TidbProcess(ServerProcess):
         """Execute a statement and return its result, if any. Raises SqlRefused."""
         if statement == "FLUSH PRIVILEGES":
             return None
-        if found := _SET_PASSWORD.fullmatch(statement):
-            self._users[found[1]] = found[2].replace("''", "'").replace("\\\\", "\\")
+        if match := _SET_PASSWORD.fullmatch(statement):
+            self._users[match[1]] = match[2].replace("''", "'").replace("\\\\", "\\")
             return None
         if self._cluster is None or self._cluster.leader is None:
             raise SqlRefused(UNAVAILABLE, "PD server timeout")
         if is_of_users(statement):
             change_users(self._cluster.users, statement)
             return None
-        if found := _SET_TIFLASH_REPLICA.fullmatch(" ".join(statement.split())):
-            self._set_tiflash_replica(self._cluster, found[1], found[2], int(found[3]))
+        if match := _SET_TIFLASH_REPLICA.fullmatch(" ".join(statement.split())):
+            self._set_tiflash_replica(self._cluster, match[1], match[2], int(match[3]))
             return None
         return self._cluster.tables.execute(statement)
 
@@ -233,14 +233,14 @@ def is_of_users(statement: str) -> bool:
 
 def change_users(users: dict[str, str], statement: str) -> None:
     """Execute `statement` if it creates a user or sets a password. Raises SqlRefused."""
-    found = _CHANGED.fullmatch(statement)
-    if found is None:
+    match = _CHANGED.fullmatch(statement)
+    if match is None:
         return
-    verb, tolerant, user, password = found[1].upper(), found[2], _plain(found[3]), _plain(found[5])
+    verb, tolerant, user, password = match[1].upper(), match[2], _plain(match[3]), _plain(match[5])
     if (user in users) is (verb == "CREATE"):
         if tolerant:
             return
-        raise SqlRefused(_CANNOT, f"Operation {verb} USER failed for '{user}'@'{_plain(found[4])}'")
+        raise SqlRefused(_CANNOT, f"Operation {verb} USER failed for '{user}'@'{_plain(match[4])}'")
     users[user] = password
 
 

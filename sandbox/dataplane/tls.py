@@ -126,12 +126,12 @@ class Handshakes:
 
     def _outcome(self, client: Certificate, server: ServerSide, host: str) -> _Outcome:
         question = (client, server.certificate, server.demands, host)
-        found = self._outcomes.get(question)
-        if found is None:
+        outcome = self._outcomes.get(question)
+        if outcome is None:
             if len(self._outcomes) >= _KEPT:
                 self._outcomes.clear()
-            found = self._outcomes[question] = _shake_hands(client, server, host)
-        return found
+            outcome = self._outcomes[question] = _shake_hands(client, server, host)
+        return outcome
 
 
 def unusable(certificate: Certificate) -> str:

@@ -51,17 +51,17 @@ FAILED = "ErrImagePull"
 @lru_cache(maxsize=1024)
 def trouble(image: str) -> Trouble | None:
     """The reason and message of a failed pull; None if the image can be pulled."""
-    found = _REFERENCE.fullmatch(image)
-    if found is None:
+    match = _REFERENCE.fullmatch(image)
+    if match is None:
         parsed = f'couldn\'t parse image name "{image}": invalid reference format'
         return INVALID, f'Failed to apply default image tag "{image}": {parsed}'
-    *parents, name = found["path"].split("/")
+    *parents, name = match["path"].split("/")
     name = name.removesuffix("-enterprise")
     if parents[-1:] == [_VENDOR] and name not in (*_SERVERS, *_TOOLS):
         denied = "server message: insufficient_scope: authorization failed"
         return _failed(image, f"pull access denied, repository does not exist or may require authorization: {denied}")
     if name in _SERVERS or parents[-1:] == [_VENDOR]:
-        return None if found["digest"] or _is_released(found["tag"] or "latest") else not_found(image)
+        return None if match["digest"] or _is_released(match["tag"] or "latest") else not_found(image)
     return None
 
 
@@ -84,8 +84,8 @@ def _failed(image: str, why: str, code: str = "Unknown") -> Trouble:
 def _is_released(tag: str) -> bool:
     if tag in _MOVING:
         return True
-    found = _RELEASE.fullmatch(tag)
-    if found is None:
+    match = _RELEASE.fullmatch(tag)
+    if match is None:
         return False
-    major, minor, patch = map(int, found.groups())
+    major, minor, patch = map(int, match.groups())
     return major in _MAJORS and minor in _MINORS and patch in _PATCHES

@@ -86,7 +86,7 @@ class Kubelet:
 
     def zone(self, name: str) -> list[str]:
         """The names of the machines in a zone."""
-        return [each.name for each in self._nodes.specs.values() if each.zone == name]
+        return [node_spec.name for node_spec in self._nodes.specs.values() if node_spec.zone == name]
 
     def claims_on(self, node: str) -> list[str]:
         """The identities of the claims whose volumes only that node can reach."""
@@ -169,7 +169,10 @@ class Kubelet:
 
     def _accept(self, pod: Json) -> PodRun:
         uid = pod["metadata"]["uid"]
-        containers = {each["name"]: ContainerRun(each["name"], each["image"]) for each in pod["spec"]["containers"]}
+        containers = {
+            container["name"]: ContainerRun(container["name"], container["image"])
+            for container in pod["spec"]["containers"]
+        }
         for status in pod.get("status", {}).get("containerStatuses") or ():
             if uid in self._adopted and status["name"] in containers:
                 containers[status["name"]].restarts = status["restartCount"]
@@ -489,7 +492,7 @@ class Kubelet:
 
 def _running(run: PodRun) -> list[Running]:
     """The processes of a pod."""
-    found = (run.init, *(each.running for each in run.containers.values()))
+    found = (run.init, *(container.running for container in run.containers.values()))
     return [running for running in found if running is not None]
 
 
@@ -549,8 +552,8 @@ def _pre_stop(pod: Json) -> float:
     for container in pod["spec"]["containers"]:
         hook = (container.get("lifecycle") or {}).get("preStop") or {}
         longest = max(longest, (hook.get("sleep") or {}).get("seconds", 0))
-        found = _SLEEP.search(" ".join((hook.get("exec") or {}).get("command") or ()))
-        longest = max(longest, float(found.group(1)) if found is not None else 0.0)
+        match = _SLEEP.search(" ".join((hook.get("exec") or {}).get("command") or ()))
+        longest = max(longest, float(match.group(1)) if match is not None else 0.0)
     return longest
 
 

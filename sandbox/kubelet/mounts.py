@@ -64,7 +64,7 @@ class Mounts:
     def disks(self, container: Json) -> dict[str, Disk]:
         """Volumes by mount path."""
         mounts = container.get("volumeMounts") or ()
-        return {each["mountPath"]: self._disks[each["name"]] for each in mounts if each["name"] in self._disks}
+        return {mount["mountPath"]: self._disks[mount["name"]] for mount in mounts if mount["name"] in self._disks}
 
     def environment(self, container: Json) -> dict[str, str]:
         """The environment variables of a container."""
@@ -177,7 +177,7 @@ def has_renewable(pod: Json, container: Json) -> bool:
     """True if a container mounts Secrets that change while it runs; needs no `Mounts`."""
     secrets = {volume["name"] for volume in pod["spec"].get("volumes") or () if "secret" in volume}
     mounts = container.get("volumeMounts") or () if secrets else ()
-    return any(each["name"] in secrets and not each.get("subPath") for each in mounts)
+    return any(mount["name"] in secrets and not mount.get("subPath") for mount in mounts)
 
 
 def _items(source: Json, texts: Mapping[str, str]) -> dict[str, str]:

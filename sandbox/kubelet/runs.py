@@ -168,7 +168,7 @@ class PodRun:
     @property
     def succeeded(self) -> bool:
         """True if all containers have ended successfully."""
-        return all(bool(each.ends) and each.ends[-1].how.code == 0 for each in self.containers.values())
+        return all(bool(container.ends) and container.ends[-1].how.code == 0 for container in self.containers.values())
 
     @property
     def started(self) -> bool:

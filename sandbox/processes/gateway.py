@@ -51,8 +51,8 @@ class Gateway:
         self._woken, self._wake = socket.socketpair()
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._names = {kind: agent.listen(GATEWAY, _DNS_PORT, kind) for kind in ("udp", "tcp")}
-        for each in self._names.values():
-            self._selector.register(each, selectors.EVENT_READ)
+        for name in self._names.values():
+            self._selector.register(name, selectors.EVENT_READ)
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
         self._thread.start()
@@ -149,4 +149,4 @@ class Gateway:
 
 
 def _ports(pod: Json) -> set[int]:
-    return {port["containerPort"] for each in pod["spec"]["containers"] for port in each.get("ports") or ()}
+    return {port["containerPort"] for container in pod["spec"]["containers"] for port in container.get("ports") or ()}

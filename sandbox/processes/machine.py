@@ -90,7 +90,9 @@ class Machine:
         Raises Unavailable.
         """
         self._clock = clock
-        self._images = {each.image or each.name: each.command for each in SERVERS.values()}
+        self._images = {
+            server_program.image or server_program.name: server_program.command for server_program in SERVERS.values()
+        }
         self.programs = _programs(programs)
         self._directory = programs.absolute()
         if not self.programs:

@@ -59,8 +59,8 @@ def _set(shell: Shell, arguments: list[str], streams: Streams) -> int:  # noqa: 
 
 
 def _export(shell: Shell, arguments: list[str], streams: Streams) -> int:  # noqa: ARG001
-    for each in arguments:
-        name, given, value = each.partition("=")
+    for argument in arguments:
+        name, given, value = argument.partition("=")
         if given:
             shell.state.assign(name, value)
         shell.state.exported.add(name)
@@ -70,8 +70,8 @@ def _export(shell: Shell, arguments: list[str], streams: Streams) -> int:  # noq
 def _local(shell: Shell, arguments: list[str], streams: Streams) -> int:  # noqa: ARG001
     if not shell.state.locals:
         raise ShellError("local: can only be used in a function")
-    for each in arguments:
-        name, given, value = each.partition("=")
+    for argument in arguments:
+        name, given, value = argument.partition("=")
         shell.state.locals[-1].setdefault(name, shell.state.variables.get(name))
         if given:
             shell.state.assign(name, value)
@@ -98,8 +98,8 @@ def _shift(shell: Shell, arguments: list[str], streams: Streams) -> int:  # noqa
 
 
 def _read(shell: Shell, arguments: list[str], streams: Streams) -> int:
-    raw = any(each.startswith("-") and "r" in each for each in arguments)
-    names = [each for each in arguments if not each.startswith("-")] or ["REPLY"]
+    raw = any(argument.startswith("-") and "r" in argument for argument in arguments)
+    names = [argument for argument in arguments if not argument.startswith("-")] or ["REPLY"]
     line = streams.input.line()
     if line is None:
         for name in names:
@@ -135,7 +135,7 @@ def _continue(shell: Shell, arguments: list[str], streams: Streams) -> int:  # n
 
 def _trap(shell: Shell, arguments: list[str], streams: Streams) -> int:  # noqa: ARG001
     if len(arguments) > 1:
-        shell.state.traps.update({each.removeprefix("SIG"): arguments[0] for each in arguments[1:]})
+        shell.state.traps.update({argument.removeprefix("SIG"): arguments[0] for argument in arguments[1:]})
     return 0
 
 
@@ -159,11 +159,15 @@ def _source(shell: Shell, arguments: list[str], streams: Streams) -> Steps[int]:
 
 def _sleep(shell: Shell, arguments: list[str], streams: Streams) -> Steps[int]:  # noqa: ARG001
     seconds = 0.0
-    for each in arguments:
+    for argument in arguments:
         try:
-            seconds += float("inf") if each == "infinity" else float(each.rstrip("smhd")) * _UNITS.get(each[-1:], 1.0)
+            seconds += (
+                float("inf")
+                if argument == "infinity"
+                else float(argument.rstrip("smhd")) * _UNITS.get(argument[-1:], 1.0)
+            )
         except ValueError:
-            streams.error.append(f"sleep: invalid time interval {each!r}\n")
+            streams.error.append(f"sleep: invalid time interval {argument!r}\n")
             return 1
     yield Sleep(seconds)
     return 0

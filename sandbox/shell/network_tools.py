@@ -91,7 +91,11 @@ def curl(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[in
 def dig(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
     """`dig NAME A NAME AAAA +search +short`: the addresses, all IPv4."""
     yield from ()
-    names = [each for each in arguments if not each.startswith(("+", "-")) and each not in ("A", "AAAA", "ANY")]
+    names = [
+        argument
+        for argument in arguments
+        if not argument.startswith(("+", "-")) and argument not in ("A", "AAAA", "ANY")
+    ]
     for name in dict.fromkeys(names):
         streams.output.extend(f"{address}\n" for address in host.resolve(name))
     return 0
@@ -103,7 +107,7 @@ def nc(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]
     words = list(arguments)
     if "-w" in words:
         del words[words.index("-w") : words.index("-w") + 2]
-    flags, operands = [each for each in words if each.startswith("-")], [each for each in words if each[:1] != "-"]
+    flags, operands = [word for word in words if word.startswith("-")], [word for word in words if word[:1] != "-"]
     if not {*"".join(flags)} <= {*"-zv"} or len(operands) != 2:
         raise ShellError(f"nc: the sandbox does not know {' '.join(arguments)!r}")
     name, port = operands

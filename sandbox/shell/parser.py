@@ -79,8 +79,8 @@ class _Parser:
 
     def _reserved(self) -> str:
         """The next word, if it may be a reserved one."""
-        found = _RESERVED.match(self._source.text, self._source.position)
-        return found[0] if found is not None else ""
+        match = _RESERVED.match(self._source.text, self._source.position)
+        return match[0] if match is not None else ""
 
     def _blanks(self) -> None:
         """Skip blanks, continued lines and a comment."""
@@ -165,8 +165,8 @@ class _Parser:
             return self._after(reserved)
         if reserved in (*_ENDS, "in"):
             raise source.problem(f"unexpected {reserved!r}")
-        found = _DEFINITION.match(source.text, source.position)
-        return self._function(found[1], len(found[0])) if found is not None else None
+        match = _DEFINITION.match(source.text, source.position)
+        return self._function(match[1], len(match[0])) if match is not None else None
 
     def _after(self, reserved: str) -> Command:
         match reserved:
@@ -264,10 +264,10 @@ class _Parser:
         self._source.take(len(word))
 
     def _reserved_name(self) -> str:
-        found = re.compile(r"[A-Za-z_][\w-]*").match(self._source.text, self._source.position)
-        if found is None:
+        match = re.compile(r"[A-Za-z_][\w-]*").match(self._source.text, self._source.position)
+        if match is None:
             raise self._source.problem("expected a name")
-        return found[0]
+        return match[0]
 
     def _some_words(self) -> Iterator[Word]:
         self._blanks()
@@ -281,8 +281,8 @@ class _Parser:
         while self._reserved_end() is False:
             if self._source.rest_is_empty:
                 raise self._source.problem("expected ']]' before the end of the file")
-            found = _TERM_OPERATOR.match(self._source.text, self._source.position)
-            yield self._source.take(len(found[0])) if found is not None else self._words.word()
+            match = _TERM_OPERATOR.match(self._source.text, self._source.position)
+            yield self._source.take(len(match[0])) if match is not None else self._words.word()
             self._lines()
 
     def _reserved_end(self) -> bool:
@@ -298,9 +298,9 @@ class _Parser:
             self._blanks()
             if self._source.rest_is_empty or self._source.peek() in METACHARACTERS:
                 break
-            found = _ASSIGNMENT.match(self._source.text, self._source.position)
-            if found is not None and not words:
-                assignments.append(self._assignment(found))
+            match = _ASSIGNMENT.match(self._source.text, self._source.position)
+            if match is not None and not words:
+                assignments.append(self._assignment(match))
             else:
                 words.append(self._words.word())
         if not (assignments or words or redirects):
@@ -324,15 +324,15 @@ class _Parser:
 
     def _redirects(self) -> Iterator[Redirect]:
         self._blanks()
-        while found := _REDIRECT.match(self._source.text, self._source.position):
-            self._source.take(len(found[0]))
-            operator = found[2]
+        while match := _REDIRECT.match(self._source.text, self._source.position):
+            self._source.take(len(match[0]))
+            operator = match[2]
             self._blanks()
             target = self._words.word()
             if not target:
                 raise self._source.problem(f"expected a word after {operator!r}")
             default = 0 if operator.startswith("<") else 1
-            descriptor = -1 if found[1] == "&" else int(found[1] or default)
+            descriptor = -1 if match[1] == "&" else int(match[1] or default)
             redirect = Redirect(descriptor, operator.rstrip("-") if operator != "<<-" else "<<", target)
             if operator in ("<<", "<<-"):
                 literal = any(isinstance(part, Literal) and part.quoted for part in target)

@@ -68,8 +68,8 @@ class Shell:
 
     def block(self, block: Block, streams: Streams) -> Steps[int]:
         """Run commands one after another."""
-        for each in block:
-            yield from self._and_or(each, streams)
+        for and_or in block:
+            yield from self._and_or(and_or, streams)
         return self.state.status
 
     def source(self, text: str, streams: Streams) -> Steps[int]:
@@ -224,7 +224,7 @@ class Shell:
             if command.redirects:
                 return (yield from self._redirected(command.redirects, streams, None))
             return self._substituted
-        hidden = {each.name: self.state.variables.get(each.name) for each in command.assignments}
+        hidden = {assignment.name: self.state.variables.get(assignment.name) for assignment in command.assignments}
         yield from self._assign(command.assignments)
         self.line = command.line
         if not command.redirects:
@@ -237,17 +237,17 @@ class Shell:
         return status
 
     def _assign(self, assignments: tuple[Assignment, ...]) -> Steps[None]:
-        for each in assignments:
-            before = self.state.variables.get(each.name)
-            if each.is_list:
-                words = tuple(word for word in each.value if isinstance(word, tuple))
+        for assignment in assignments:
+            before = self.state.variables.get(assignment.name)
+            if assignment.is_list:
+                words = tuple(word for word in assignment.value if isinstance(word, tuple))
                 values = yield from self.expansion.fields(words)
-                kept = ([before] if isinstance(before, str) else before or []) if each.appends else []
-                self.state.variables[each.name] = [*kept, *values]
+                kept = ([before] if isinstance(before, str) else before or []) if assignment.appends else []
+                self.state.variables[assignment.name] = [*kept, *values]
                 continue
-            text = yield from self.expansion.text(each.value)  # type: ignore[arg-type]  # it is no list
-            first = self.state.text(each.name) or "" if each.appends else ""
-            self.state.assign(each.name, first + text)
+            text = yield from self.expansion.text(assignment.value)  # type: ignore[arg-type]  # it is no list
+            first = self.state.text(assignment.name) or "" if assignment.appends else ""
+            self.state.assign(assignment.name, first + text)
 
     def _restore(self, variables: Mapping[str, str | list[str] | None]) -> None:
         for name, value in variables.items():
@@ -308,26 +308,26 @@ class Shell:
         files: list[tuple[str, list[str], bool]] = []
         channels: dict[int, list[str]] = {1: streams.output, 2: streams.error}
         read = streams.input
-        for each in redirects:
-            target = yield from self.expansion.text(each.target)
-            if each.operator in ("<<", "<<<"):
-                read = Input(target if each.operator == "<<" else f"{target}\n")
-            elif each.operator == "<":
+        for redirect in redirects:
+            target = yield from self.expansion.text(redirect.target)
+            if redirect.operator in ("<<", "<<<"):
+                read = Input(target if redirect.operator == "<<" else f"{target}\n")
+            elif redirect.operator == "<":
                 text = self.host.read(target)
                 if text is None:
                     streams.error.append(f"{self._name}: line {self.line}: {target}: No such file or directory\n")
                     return None
                 read = Input(text)
-            elif each.operator in (">&", "<&") and target.isdecimal():
-                channels[each.descriptor] = channels.get(int(target), [])
+            elif redirect.operator in (">&", "<&") and target.isdecimal():
+                channels[redirect.descriptor] = channels.get(int(target), [])
             elif target in ("/dev/stdout", "/dev/stderr"):
-                channels[each.descriptor] = channels[1 if target == "/dev/stdout" else 2]
+                channels[redirect.descriptor] = channels[1 if target == "/dev/stdout" else 2]
             else:
                 written: list[str] = []
-                for descriptor in (1, 2) if each.descriptor == -1 else (each.descriptor,):
+                for descriptor in (1, 2) if redirect.descriptor == -1 else (redirect.descriptor,):
                     channels[descriptor] = written
                 if target != "/dev/null":
-                    files.append((target, written, each.operator == ">>"))
+                    files.append((target, written, redirect.operator == ">>"))
         return Streams(read, channels[1], channels[2]), files
 
     def _close(self, opened: tuple[Streams, list[tuple[str, list[str], bool]]] | None) -> None:

@@ -175,13 +175,13 @@ def _awk(call: Call) -> int:
     """`awk -F= '{print $2}'`."""
     operands = list(call.operands)
     program = operands.pop(0) if operands else ""
-    found = re.fullmatch(r"\s*\{\s*print\s+\$(\d+|NF)\s*;?\s*\}\s*", program)
-    if found is None:
+    match = re.fullmatch(r"\s*\{\s*print\s+\$(\d+|NF)\s*;?\s*\}\s*", program)
+    if match is None:
         raise ShellError(f"awk: the sandbox does not know {program!r}")
     separator = call.flags.get("F")
     for line in _lines(call.input(operands)):
         pieces = line.split(separator) if separator else line.split()
-        place = len(pieces) if found[1] == "NF" else int(found[1])
+        place = len(pieces) if match[1] == "NF" else int(match[1])
         value = line if place == 0 else pieces[place - 1] if place <= len(pieces) else ""
         call.streams.output.append(f"{value}\n")
     return 0
@@ -208,7 +208,7 @@ def _head(call: Call) -> int:
 def _wc(call: Call) -> int:
     text = call.input(call.operands)
     counts = {"l": text.count("\n"), "w": len(text.split()), "c": len(text.encode())}
-    call.streams.output.append(" ".join(str(counts[each]) for each in call.flags or counts) + "\n")
+    call.streams.output.append(" ".join(str(counts[flag]) for flag in call.flags or counts) + "\n")
     return 0
 
 

@@ -79,11 +79,11 @@ class Words:
         if source.at("'") and not quoted:
             source.take()
             return Literal(_unescaped(source.take_to("'")), quoted=True)
-        found = _PLAIN_NAME.match(source.text, source.position)
-        if found is None:
+        match = _PLAIN_NAME.match(source.text, source.position)
+        if match is None:
             return Literal("$", quoted)
-        source.take(len(found[0]))
-        return Parameter(found[0], quoted=quoted)
+        source.take(len(match[0]))
+        return Parameter(match[0], quoted=quoted)
 
     def _arithmetic(self) -> Word:
         source = self._source
@@ -105,14 +105,14 @@ class Words:
         counts = source.at("#") and not source.at("#}")
         if counts:
             source.take()
-        found = _NAME.match(source.text, source.position)
-        if found is None:
+        match = _NAME.match(source.text, source.position)
+        if match is None:
             raise source.problem("bad substitution")
-        source.take(len(found[0]))
+        source.take(len(match[0]))
         index = source.take_to("]") if source.accept("[") else ""
         if counts:
             source.expect("}")
-            return Parameter(found[0], index, "length", quoted=quoted)
+            return Parameter(match[0], index, "length", quoted=quoted)
         operand: Word = ()
         replacement: Word = ()
         operator = ""
@@ -128,7 +128,7 @@ class Words:
             if replaces and source.accept("/"):
                 replacement = self._parts("}", quoted=quoted)
         source.expect("}")
-        return Parameter(found[0], index, operator, operand, replacement, quoted)
+        return Parameter(match[0], index, operator, operand, replacement, quoted)
 
     def _backquoted(self, quoted: bool) -> Substitution:
         source = self._source

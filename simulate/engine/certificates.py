@@ -43,5 +43,5 @@ def _pair(hosts: tuple[str, ...], ends: datetime) -> tuple[bytes, bytes, bytes]:
     issued = _authority().issue_cert(
         *hosts, common_name="TiDB", not_before=_FROM, not_after=ends, key_type=trustme.KeyType.ECDSA
     )
-    chain = b"".join(each.bytes() for each in issued.cert_chain_pems)
+    chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
     return _authority().cert_pem.bytes(), chain, issued.private_key_pem.bytes()

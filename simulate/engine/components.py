@@ -150,7 +150,7 @@ def managed_components() -> tuple[str, ...]:
 def cluster_of(key: str) -> str:
     """The cluster `namespace/name` of a sync's key, which may be a pod's."""
     workload, _, ordinal = key.rpartition("-")
-    found = next((each for each in managed_components() if workload.endswith(f"-{each}")), "")
+    found = next((component for component in managed_components() if workload.endswith(f"-{component}")), "")
     return workload.removesuffix(f"-{found}") if found and ordinal.isdecimal() else key
 
 

@@ -308,7 +308,7 @@ class Engine:
             heapq.heappop(self._timed)[2]()
 
     def _advance(self, end: float) -> None:
-        dues = [due for each in self.operators.values() if (due := each.timers.next_due()) is not None]
+        dues = [due for operator in self.operators.values() if (due := operator.timers.next_due()) is not None]
         if self._interleaver is not None and (due := self._interleaver.next_due()) is not None:
             dues.append(due)
         until = min([end, *dues, *(due for due, _, _ in self._timed[:1])])
@@ -321,7 +321,7 @@ class Engine:
 
     def _has_news(self) -> bool:
         self.judge.step()
-        return any(each.has_news() for each in self.operators.values())
+        return any(operator.has_news() for operator in self.operators.values())
 
     # Requests of the operators
 

@@ -240,7 +240,9 @@ class Events:
         """Replace a certificate by one with the same names that expires soon, and later restore it."""
         admin, cluster = self._engine.admin, self._engine.cluster()
         moment = self._engine.clock.wall().replace(microsecond=0) + _MOMENT
-        short = next(each for each in secrets(cluster, NAMESPACE, moment) if each["metadata"]["name"] == event.secret)
+        short = next(
+            secret for secret in secrets(cluster, NAMESPACE, moment) if secret["metadata"]["name"] == event.secret
+        )
         own = admin.get(SECRETS, event.secret, NAMESPACE).decode()["data"]
         admin.patch(SECRETS, event.secret, NAMESPACE, {"data": short["data"]})
 

@@ -87,7 +87,7 @@ class Interleaver:
     def next_due(self) -> float | None:
         """When the first wait ends, on the clock; None without waits."""
         now = self._clock.now()
-        return min((each.due for actors in self._actors.values() for each in actors if each.due > now), default=None)
+        return min((actor.due for actors in self._actors.values() for actor in actors if actor.due > now), default=None)
 
     def preemption_point(self) -> None:
         """Let others run. Raises Ended."""

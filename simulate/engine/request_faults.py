@@ -42,9 +42,9 @@ class RequestFaults:
         self._now = now
         self._by_write: dict[Address, ByWrite] = {}
         self._denied_until: dict[str, float] = {}
-        for each in faults:
-            if isinstance(each, ByWrite) and (where := address(each)):
-                self._by_write.setdefault(where, each)
+        for fault in faults:
+            if isinstance(fault, ByWrite) and (where := address(fault)):
+                self._by_write.setdefault(where, fault)
         self._lot = SeededRandomness(f"request faults {seed}")
         self.troubles: list[plan.Trouble] = []
         """The currently active troubles."""

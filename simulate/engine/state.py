@@ -89,7 +89,7 @@ class State:
         self._watch_members()
         evicting = self.pd.stores.evicting if self.pd else ()
         self.evicting_since = {each: self.evicting_since.get(each, self.now) for each in evicting}
-        stopping = [each.id for each in self.captures.values() if each.stopping]
+        stopping = [capture.id for capture in self.captures.values() if capture.stopping]
         self.stopping_since = {each: self.stopping_since.get(each, self.now) for each in stopping}
         for component in managed_components():
             pods = self.pods(component)
@@ -109,16 +109,16 @@ class State:
 
     def _has_crashed_lately(self, pod: Json, part: str) -> bool:
         """True if a pod may run only between two crashes; without a probe it is then Ready."""
-        containers = (each for each in pod["status"].get("containerStatuses") or () if each["name"] == part)
-        ends = (each.get("lastState", {}).get("terminated", {}).get("finishedAt", "") for each in containers)
+        containers = (status for status in pod["status"].get("containerStatuses") or () if status["name"] == part)
+        ends = (container.get("lastState", {}).get("terminated", {}).get("finishedAt", "") for container in containers)
         end, name = next(ends, ""), pod["metadata"]["name"]
         return bool(end) and self.now - self._crashed.setdefault((name, end), self.now) < _FORGIVEN
 
     def _watch_members(self) -> None:
-        there = {each.id: each.name for each in self.members}
+        there = {member.id: member.name for member in self.members}
         gone = [name or str(id_) for id_, name in self._members.items() if id_ not in there]
         self._members = there
-        if all(each.healthy for each in self.members):
+        if all(member.healthy for member in self.members):
             self.unsettled = ""
         elif gone:
             self.unsettled = gone[-1]
@@ -139,10 +139,10 @@ class State:
         if pd is None:
             return self._world.server.storage.version
         self.founded.add(pd.id)
-        members = tuple((each.id, each.healthy) for each in pd.members.values())
-        stores = tuple((each.id, each.node_state, each.died_at, each.leaders) for each in pd.stores.all())
+        members = tuple((member.id, member.healthy) for member in pd.members.values())
+        stores = tuple((store.id, store.node_state, store.died_at, store.leaders) for store in pd.stores.all())
         leader, evicting = pd.leader and pd.leader.id, frozenset(pd.stores.evicting)
-        captures = tuple(each.id for each in self.captures.values() if each.stopping)
+        captures = tuple(capture.id for capture in self.captures.values() if capture.stopping)
         return self._world.server.storage.version, members, leader, stores, evicting, captures, self.ddl_paused
 
     def _find_pd(self) -> PdCluster | None:
@@ -221,10 +221,10 @@ class State:
     def joined(self) -> list[Json]:
         """The TidbClusters joined with this one, including itself."""
         clusters = [
-            self._tree(TIDB_CLUSTERS, each.key) for each in self._world.server.storage.objects(str(TIDB_CLUSTERS), "")
+            self._tree(TIDB_CLUSTERS, item.key) for item in self._world.server.storage.objects(str(TIDB_CLUSTERS), "")
         ]
         hosts = {self.key, self.joins}
-        return [each for each in clusters if _key_of(each) in hosts or _joined_by(each) == self.key]
+        return [cluster for cluster in clusters if _key_of(cluster) in hosts or _joined_by(cluster) == self.key]
 
     def pod_name(self, component: str, ordinal: int) -> str:
         """The name of a pod of the cluster."""
@@ -270,8 +270,8 @@ class State:
         known, tables, found = book.captures(), book.assigned(), {}
         for ordinal in self.pods("ticdc"):
             pod = self.pod_name("ticdc", ordinal)
-            for each in self._world.data_plane.running(self.namespace, pod):
-                own = known.get(each.process.capture) if isinstance(each.process, TicdcProcess) else None
+            for running in self._world.data_plane.running(self.namespace, pod):
+                own = known.get(running.process.capture) if isinstance(running.process, TicdcProcess) else None
                 if own is not None:
                     found[pod] = Capture(own.id, len(tables.get(own.id, ())), own.stopping)
         return found
@@ -286,13 +286,13 @@ class State:
     @property
     def leader(self) -> str:
         """The pod of PD's leader, or empty."""
-        found = self.pd.leader if self.pd else None
-        return pod_of_member(found) if found else ""
+        member = self.pd.leader if self.pd else None
+        return pod_of_member(member) if member else ""
 
     @property
     def stores(self) -> list[Store]:
         """The stores that are not Tombstone."""
-        return [each for each in self.all_stores if each.node_state is not NodeState.REMOVED]
+        return [store for store in self.all_stores if store.node_state is not NodeState.REMOVED]
 
     @property
     def all_stores(self) -> list[Store]:
@@ -305,11 +305,11 @@ class State:
         pods = (pod["metadata"] for pod in self.pods("tikv").values())
         leaving = {meta["name"] for meta in pods if meta.get("deletionTimestamp")}
         return {
-            each.id
-            for each in self.all_stores
-            if each.died_at is not None
-            or pod_of(each) in leaving
-            or self.store_state(each) in ("Disconnected", "Down", "Tombstone")
+            store.id
+            for store in self.all_stores
+            if store.died_at is not None
+            or pod_of(store) in leaving
+            or self.store_state(store) in ("Disconnected", "Down", "Tombstone")
         }
 
     def store_state(self, store: Store) -> str:
@@ -322,7 +322,7 @@ class State:
 
     def stores_of(self, pod: str) -> list[Store]:
         """The stores at a pod's address that are not Tombstone."""
-        return [each for each in self.stores if pod_of(each) == pod]
+        return [store for store in self.stores if pod_of(store) == pod]
 
     @property
     def ddl_paused(self) -> bool:
@@ -349,11 +349,11 @@ class State:
         if isinstance(data, PdData) and data.member in data.cluster.members:
             return f"PD member {data.cluster.members[data.member].name}"
         if isinstance(data, StoreData):
-            found = next((each for each in self.stores if each.id == data.store), None)
+            found = next((store for store in self.stores if store.id == data.store), None)
             if found is not None:
                 return f"store {found.id} ({self.store_state(found)})"
         if isinstance(data, PumpData):
-            held = next((each for each in self.pump_nodes if each["nodeId"] == data.node), None)
+            held = next((node for node in self.pump_nodes if node["nodeId"] == data.node), None)
             return f"Pump node {data.node} ({held['state']})" if held else ""
         return ""
 

@@ -89,6 +89,6 @@ def _conditions(call: Call) -> list[str]:
         return []
     status: Any = msgspec.json.decode(call.request.body).get("status") or {}
     return [
-        f"{each.get('type')}={each.get('status')} {each.get('reason')}: {each.get('message')}"
-        for each in status.get("conditions") or ()
+        f"{condition.get('type')}={condition.get('status')} {condition.get('reason')}: {condition.get('message')}"
+        for condition in status.get("conditions") or ()
     ]

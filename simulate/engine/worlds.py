@@ -335,7 +335,9 @@ def consenting(cluster: Json, joined: Sequence[str]) -> Json:
 def replicas_of(cluster: str) -> Mapping[str, int]:
     """The replicas of each component of a cluster, in the order of the table."""
     tc = decode(CLUSTERS[cluster](), TidbCluster)
-    there = (each for each in managed_components() if component_type(each).slot.spec(tc.spec) is not None)
+    there = (
+        component for component in managed_components() if component_type(component).slot.spec(tc.spec) is not None
+    )
     return {each: desired_replicas(tc, each) for each in there}
 
 

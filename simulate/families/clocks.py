@@ -32,10 +32,10 @@ _OF_LOSSES = 1200
 def _plan(rest: str) -> Plan:
     """The plan called `clock/<rest>`. Raises InvalidPlan."""
     jump, _, of = rest.partition("/")
-    found = _NAME.fullmatch(jump)
-    if found is None:
+    match = _NAME.fullmatch(jump)
+    if match is None:
         raise InvalidPlan(f"{rest!r} is no `all±SECONDS@SECOND/PLAN`, nor one with `operator`")
-    return _jumping(_OTHERS.named(of), found[1], int(found[2]), float(found[3]))
+    return _jumping(_OTHERS.named(of), match[1], int(match[2]), float(match[3]))
 
 
 def _jumping(plan: Plan, whose: str, seconds: int, at: float) -> Plan:

@@ -24,7 +24,7 @@ class Family:
 
 def by_name(*families: Family) -> Mapping[str, Family]:
     """The families in this order, by the part of plan names before the slash."""
-    return {each.name: each for each in families}
+    return {family.name: family for family in families}
 
 
 def of_seeds(name: str, count: int, draw_plan: Callable[[str, Randomness], Plan]) -> Family:

@@ -80,8 +80,8 @@ class Changes:
         for part in filter(tree.__contains__, parts):
             for path, value in _nodes(tree[part], (part,)):
                 for verb, options in _options(path, value):
-                    tried = (Change(verb, path, _patch(tree, path, each), subresource) for each in options)
-                    if taken := next((each for each in tried if self._takes(resource, tree, each)), None):
+                    tried = (Change(verb, path, _patch(tree, path, option), subresource) for option in options)
+                    if taken := next((change for change in tried if self._takes(resource, tree, change)), None):
                         yield taken
 
     def _takes(self, resource: Resource, tree: Json, change: Change) -> bool:

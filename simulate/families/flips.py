@@ -56,7 +56,7 @@ _WHOLE = (
 
 def _plan(name: str, draw: Randomness) -> Plan:
     cluster = pick(draw, _CLUSTERS)
-    homes = [home for home in (Home(each, cluster) for each in all_components()) if _is_in(home)]
+    homes = [home for home in (Home(component, cluster) for component in all_components()) if _is_in(home)]
     switches = [switch for home in homes for switch in _switches(home)] + list(_WHOLE)
     home, two = homes[0], (pick(draw, switches), pick(draw, switches))
     edits = tuple(_edits(home, list(_moments(draw, home.begins_at, two))))

@@ -351,7 +351,7 @@ def _family(name: str, *clusters: tuple[str, ...], is_whole: bool = False) -> Fa
     scenes = [_Scene(name, components, is_whole) for components in clusters]
 
     def plan(rest: str) -> Plan:
-        named = [scene for scene in scenes if any(f"-{each}" in rest for each in scene.components)]
+        named = [scene for scene in scenes if any(f"-{component}" in rest for component in scene.components)]
         for scene in named or scenes:
             if rest in _plans(scene):
                 return _plans(scene)[rest]
@@ -362,7 +362,7 @@ def _family(name: str, *clusters: tuple[str, ...], is_whole: bool = False) -> Fa
 
 def _others() -> Iterator[tuple[str, ...]]:
     """The components of TidbClusters beside PD, TiKV and TiDB, grouped by their home."""
-    others = [each for each in managed_components() if each not in replicas_of(SMALL)]
+    others = [component for component in managed_components() if component not in replicas_of(SMALL)]
     for cluster in dict.fromkeys(home_of(each).cluster for each in others):
         yield tuple(each for each in others if home_of(each).cluster == cluster)
 

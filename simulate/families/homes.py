@@ -70,7 +70,7 @@ class Home:
         if not self._is_listed:
             return self._edit(at, {self.part: difference(before, after)})
         entries = CLUSTERS[self.cluster]()["spec"][self.part]
-        return self._edit(at, {self.part: [after if each["name"] == self.component else each for each in entries]})
+        return self._edit(at, {self.part: [after if entry["name"] == self.component else entry for entry in entries]})
 
     @property
     def part(self) -> str:
@@ -105,7 +105,7 @@ def all_components() -> tuple[str, ...]:
 def fields_of(component: str) -> Iterator[tuple[str, Json]]:
     """The leaf fields of a section, by dotted path, with their schemas in the CRD."""
     row = component_type(component)
-    version = definition(next(each for each in KINDS if each.name == row.of))["spec"]["versions"][0]
+    version = definition(next(kind for kind in KINDS if kind.name == row.of))["spec"]["versions"][0]
     ((part, tree),) = row.slot.tree({}).items()
     found = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][part]
     yield from _leaves("", found["items"] if isinstance(tree, list) else found)

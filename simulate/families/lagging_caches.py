@@ -80,12 +80,12 @@ _OF_LOSSES = 1200
 def _plan(rest: str) -> Plan:
     """The plan called `lag/<rest>`. Raises InvalidPlan."""
     lag, _, of = rest.partition("/")
-    found = _NAME.fullmatch(lag)
-    if found is None or found[2] not in CACHED:
+    match = _NAME.fullmatch(lag)
+    if match is None or match[2] not in CACHED:
         raise InvalidPlan(
             f"{rest!r} is no `stale.RESOURCE+SECONDS@SECOND/PLAN`, nor one with `hidden`, of {', '.join(CACHED)}"
         )
-    how, resource, seconds, at = found.groups()
+    how, resource, seconds, at = match.groups()
     return _lagging(_OTHERS.named(of), how, CACHED[resource], int(seconds), float(at))
 
 

@@ -50,7 +50,7 @@ def _undone(fault: Fault, after: float) -> Fault:
 
 
 def _converged(ends: str | tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(each for each in reasons(ends) if each in _ENDS)
+    return tuple(reason for reason in reasons(ends) if reason in _ENDS)
 
 
 def _plans() -> Iterator[Plan]:

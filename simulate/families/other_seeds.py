@@ -40,8 +40,8 @@ _ROOM: Json = {"requests": {"cpu": None}}
 
 
 def _within(part: str, changes: Sequence[_Change]) -> Iterator[_Change]:
-    for each in changes:
-        yield _Change({part: each.spec}, None if each.back is None else {part: each.back})
+    for change in changes:
+        yield _Change({part: change.spec}, None if change.back is None else {part: change.back})
 
 
 _OF_ANY = (
@@ -127,7 +127,7 @@ class _Users:
 
     def make(self) -> Edits:
         """Create it, sometimes with a mistake that is corrected later."""
-        mistakes = [each for each in _CHANGES[self.kind] if each.back is not None]
+        mistakes = [change for change in _CHANGES[self.kind] if change.back is not None]
         if self.draw.integer(0, 1):
             return (made(_MADE, self.kind),)
         mistake = pick(self.draw, mistakes)

@@ -148,7 +148,7 @@ def _secret(component: str) -> str:
 @cache
 def _secrets(home: Home) -> frozenset[str]:
     """The Secrets with certificates of a cluster."""
-    return frozenset(each["metadata"]["name"] for each in secrets(CLUSTERS[home.cluster](), NAMESPACE))
+    return frozenset(secret["metadata"]["name"] for secret in secrets(CLUSTERS[home.cluster](), NAMESPACE))
 
 
 _TROUBLES: Mapping[str, Trouble] = {

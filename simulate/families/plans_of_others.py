@@ -19,7 +19,7 @@ class PlansOfOthers:
         if of in self._families:
             return self._families[of].plan(rest)
         if name not in WORKLOADS:
-            known = ", ".join(f"{each}/..." for each in self._families)
+            known = ", ".join(f"{family}/..." for family in self._families)
             raise InvalidPlan(f"{name!r} is no workload, and none of {known}")
         return WORKLOADS[name]
 

@@ -42,7 +42,7 @@ class Users:
 
     def leave(self, at: float) -> Edit:
         """Scale the cluster down to nothing."""
-        return self._own(Edit(at=at, spec={each: {"replicas": 0} for each in self.components}))
+        return self._own(Edit(at=at, spec={component: {"replicas": 0} for component in self.components}))
 
     def _own(self, edit: Edit) -> Edit:
         """An edit of the users' own cluster."""
@@ -82,7 +82,7 @@ class Users:
     @property
     def commands(self) -> tuple[tuple[str, str, str], ...]:
         """Commands for pods: component, annotation and value."""
-        return tuple((each, *command) for each in self.components for command in profile(each).commands)
+        return tuple((component, *command) for component in self.components for command in profile(component).commands)
 
     @property
     def have_little(self) -> bool:
@@ -136,7 +136,7 @@ class DMUsers(Users):
     def replicas(self) -> Mapping[str, int]:
         """The replicas of the DMCluster of all plans."""
         components = workload_names(DM_CLUSTERS.kind)
-        return {each: Home(each, self.cluster).section["replicas"] for each in components}
+        return {component: Home(component, self.cluster).section["replicas"] for component in components}
 
     @property
     def have_little(self) -> bool:

@@ -183,9 +183,9 @@ def _plan(rest: str) -> Plan:
         name=f"{FAMILY.name}/{rest}",
         cluster=hit.home.cluster,
         budget=ends + _HEALS,
-        edits=(*hit.home.made, edit, *(each for each in steps if isinstance(each, Edit)), *back),
+        edits=(*hit.home.made, edit, *(step for step in steps if isinstance(step, Edit)), *back),
         given=of_all_components(hit.home.cluster),
-        faults=(policy, *(each for each in steps if not isinstance(each, Edit))),
+        faults=(policy, *(step for step in steps if not isinstance(step, Edit))),
         reference=False,
         serves_at=ends - 1.0 if _is_served(refusal, event) else 0.0,
         stuck=_stuck(hit, hook, begins, ends) if hook and hook.names else None,
@@ -228,7 +228,7 @@ def _is_served(refusal: str, event: str) -> bool:
 
 
 def _subjects() -> Mapping[str, Subject]:
-    return {each: Subject(_home(each)) for each in all_components()}
+    return {component: Subject(_home(component)) for component in all_components()}
 
 
 def _home(component: str) -> Home:

@@ -94,9 +94,9 @@ def _plan(rest: str) -> Plan:
         name=f"{FAMILY.name}/{rest}",
         cluster="tiny",
         budget=_BUDGET,
-        edits=(backups.account(), *(each for each in events if isinstance(each, Edit)), *ends),
+        edits=(backups.account(), *(event for event in events if isinstance(event, Edit)), *ends),
         given=(backups.data(),),
-        faults=(*(each for each in events if not isinstance(each, Edit)), *crash),
+        faults=(*(event for event in events if not isinstance(event, Edit)), *crash),
         reference=False,
     )
 

@@ -83,7 +83,7 @@ def _pod(hit: Subject) -> str:
 def _commanded(hit: Subject) -> tuple[Edit, ...]:
     """The command that restarts a pod."""
     commands = [(key, value) for key, value in profile(hit.component).commands if value == "delete-pod"]
-    return tuple(Edit(at=0.0, target=_pod(hit), annotations=dict([each])) for each in commands)
+    return tuple(Edit(at=0.0, target=_pod(hit), annotations=dict([command])) for command in commands)
 
 
 _OWN_CHANGES: Mapping[str, Callable[[Subject], tuple[Edit | Fault, ...]]] = {

@@ -108,9 +108,9 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
     return replace(
         first,
         name=f"{FAMILY.name}/{first.name}{_AND}{later:g}{_AND}{second.name}",
-        edits=(*first.edits, *(each.postponed(later) for each in second.edits)),
+        edits=(*first.edits, *(edit.postponed(later) for edit in second.edits)),
         given=(*first.given, *(each for each in second.given if each not in first.given)),
-        faults=tuple(map(_if_there, (*first.faults, *(each.postponed(later) for each in second.faults)))),
+        faults=tuple(map(_if_there, (*first.faults, *(fault.postponed(later) for fault in second.faults)))),
         budget=max(first.budget, second.budget + later) + _MORE,
         reference=False,
         # one plan may undo what the other waits for

@@ -63,7 +63,7 @@ def _of(webhook: str) -> Iterator[Plan]:
 
 def _from_the_start(plan: Plan) -> Plan:
     """The plan, starting before its cluster is created."""
-    edits = tuple(each.postponed(_MADE) for each in plan.edits)
+    edits = tuple(edit.postponed(_MADE) for edit in plan.edits)
     given = tuple(each.postponed(_MADE) for each in plan.given)
     return replace(plan, world="empty", budget=plan.budget + _MADE, edits=edits, given=given)
 

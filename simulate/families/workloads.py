@@ -332,7 +332,9 @@ _PLANS = (
     Plan(
         name="restarted",
         budget=600.0,
-        edits=(_change(**{each: {"annotations": {labels.RESTARTED_AT: "now"}} for each in replicas_of("small")}),),
+        edits=(
+            _change(**{replica: {"annotations": {labels.RESTARTED_AT: "now"}} for replica in replicas_of("small")}),
+        ),
     ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )

@@ -34,11 +34,13 @@ def i8(write: OperatorWrite) -> str | None:
     """One PD member is removed in a reconcile; the next one only after all remaining ones were healthy."""
     if not write.removed_member:
         return None
-    before = [each for each in write.earlier if each.method == "DELETE" and "/pd/api/v1/members/" in each.path]
+    before = [call for call in write.earlier if call.method == "DELETE" and "/pd/api/v1/members/" in call.path]
     if before:
         return f"{write.call} after {before[0]} in the same reconcile"
     ill = [
-        each.name for each in write.before.members if not each.healthy and pod_of_member(each) != write.removed_member
+        member.name
+        for member in write.before.members
+        if not member.healthy and pod_of_member(member) != write.removed_member
     ]
     if ill and write.before.unsettled:
         return f"{write.call} though {', '.join(ill)} was not healthy since {write.before.unsettled} was removed"
@@ -53,13 +55,13 @@ def i9(write: OperatorWrite) -> str | None:
     if not names and not removed:
         return None
     members = write.before.members
-    healthy = sum(each.healthy for each in members)
+    healthy = sum(member.healthy for member in members)
     # a single member can only be restarted like this (lifecycle.md 7.3)
     if healthy <= len(members) // 2 or (len(members) == 1 and not removed):
         return None
-    total = len(members) - any(pod_of_member(each) == removed for each in members)
+    total = len(members) - any(pod_of_member(member) == removed for member in members)
     # a partition restarts its pods one after another
-    lost = any(each.healthy and pod_of_member(each) in {*names, removed} for each in members)
+    lost = any(member.healthy and pod_of_member(member) in {*names, removed} for member in members)
     if healthy - lost > total // 2:
         return None
     return f"{write.call} leaves {healthy - lost} healthy of {total} PD members"
@@ -89,8 +91,8 @@ def i10(write: OperatorWrite) -> str | None:
 def _serves_nothing(write: OperatorWrite, component: str, pod: str) -> bool:
     """True if a pod is not a PD member, or a deleted one has only a store that has left PD."""
     if component == "pd":
-        return pod not in {pod_of_member(each) for each in write.before.members}
-    has_left = any(pod_of(each) == pod for each in write.before.all_stores) and not write.before.stores_of(pod)
+        return pod not in {pod_of_member(member) for member in write.before.members}
+    has_left = any(pod_of(store) == pod for store in write.before.all_stores) and not write.before.stores_of(pod)
     return write.deletes(PODS) and has_left
 
 
@@ -123,9 +125,9 @@ def i44(write: OperatorWrite) -> str | None:
     if annotations(write.seen).get(_UNCHECKED) == "false":
         return None
     given_up = {str(record.get("storeID")) for record in records(cluster, "tiflash").values()}
-    stores = [each for each in write.before.stores if each.is_tiflash]
-    serving = {pod_of(each) for each in stores if each.id not in write.before.dead_stores}
-    dead = {pod_of(each) for each in stores if str(each.id) not in given_up} - serving
+    stores = [store for store in write.before.stores if store.is_tiflash]
+    serving = {pod_of(store) for store in stores if store.id not in write.before.dead_stores}
+    dead = {pod_of(store) for store in stores if str(store.id) not in given_up} - serving
     for pod in (write.before.pod_name("tiflash", ordinal) for ordinal in ordinals):
         if dead and pod in serving:
             return f"{write.call} restarts {pod}, which serves, while {', '.join(sorted(dead))} does not"
@@ -140,7 +142,9 @@ def _stores_away(write: OperatorWrite) -> str:
     recorded = (*records(cluster, "tikv").values(), *records(cluster, "tiflash").values())
     given_up = {str(record.get("storeID")) for record in recorded}
     away = [
-        each for each in write.before.stores if str(each.id) not in given_up and write.before.store_state(each) != "Up"
+        store
+        for store in write.before.stores
+        if str(store.id) not in given_up and write.before.store_state(store) != "Up"
     ]
     return ", ".join(map(pod_of, away))
 
@@ -154,7 +158,7 @@ def i12(write: OperatorWrite) -> str | None:
     pods, synced = write.before.pods("pd"), status_of(write.before.cluster, "pd").get("synced")
     hit = [each for each in ordinals if component == "pd" and each in pods and (synced or is_ready(pods[each]))]
     leader = write.before.leader
-    others = any(each.healthy and pod_of_member(each) != leader for each in write.before.members)
+    others = any(member.healthy and pod_of_member(member) != leader for member in write.before.members)
     if (
         leader
         and others
@@ -192,7 +196,7 @@ def i13(state: State) -> Iterator[str]:
 def i24(write: OperatorWrite) -> str | None:
     """A PD member is removed only by a majority of healthy members."""
     members = write.before.members
-    if write.removed_member and sum(each.healthy for each in members) <= len(members) // 2:
+    if write.removed_member and sum(member.healthy for member in members) <= len(members) // 2:
         return f"{write.call} without a majority of healthy members"
     return None
 
@@ -217,8 +221,10 @@ def i41(write: OperatorWrite) -> str | None:
         return None
     hit = {store.id for ordinal in ordinals for store in write.before.stores_of(write.before.pod_name("tikv", ordinal))}
     dead = write.before.dead_stores
-    lost = [each for each in pd.stores.regions if each.has_majority(dead) and not each.has_majority(dead | hit)]
-    avoidable = [each for each in lost if len(hit.intersection(each.peers)) > 1 or dead.intersection(each.peers)]
+    lost = [region for region in pd.stores.regions if region.has_majority(dead) and not region.has_majority(dead | hit)]
+    avoidable = [
+        region for region in lost if len(hit.intersection(region.peers)) > 1 or dead.intersection(region.peers)
+    ]
     if not avoidable:
         return None
     pods = ", ".join(write.before.pod_name("tikv", ordinal) for ordinal in ordinals)
@@ -279,7 +285,7 @@ def pdms_i12(write: OperatorWrite) -> str | None:
 
 
 def _writes_binlogs(pod: Json) -> bool:
-    variables = (entry for each in pod["spec"]["containers"] for entry in each.get("env") or ())
+    variables = (entry for container in pod["spec"]["containers"] for entry in container.get("env") or ())
     return any(entry["name"] == "BINLOG_ENABLED" and entry.get("value") == "true" for entry in variables)
 
 

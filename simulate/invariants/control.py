@@ -53,7 +53,7 @@ def i28(write: OperatorWrite) -> str | None:
     if _gives_leaders_back(write):
         return None
     try:
-        problems = [str(each) for each in validate(with_defaults(decode(write.seen, TidbCluster)))]
+        problems = [str(problem) for problem in validate(with_defaults(decode(write.seen, TidbCluster)))]
     except InvalidField as error:
         problems = [str(error.problem)]
     return f"{write.call} though the spec is invalid: {problems[0]}" if problems else None
@@ -99,7 +99,11 @@ def unfounded_ready(state: State) -> str | None:
         by_hand = is_rolled_by_hand(state.cluster, component)
         if revisions.get("currentRevision") != revisions.get("updateRevision") and not by_hand:
             return f"Ready=True though {component} is in the middle of a roll"
-    ill = [each["name"] for each in ((status.get("pd") or {}).get("members") or {}).values() if not each.get("health")]
+    ill = [
+        member["name"]
+        for member in ((status.get("pd") or {}).get("members") or {}).values()
+        if not member.get("health")
+    ]
     stores = (((status.get(each) or {}).get("stores") or {}) for each in _present(state))
     ill += [store["podName"] for found in stores for store in found.values() if store.get("state") != "Up"]
     return f"Ready=True though {', '.join(ill)} is not well" if ill else None
@@ -107,7 +111,7 @@ def unfounded_ready(state: State) -> str | None:
 
 def _present(state: State) -> list[str]:
     """The components in the spec, and those that run without it."""
-    lives = ((each, state.stateful_set(each)) for each in managed_components())
+    lives = ((component, state.stateful_set(component)) for component in managed_components())
     return [each for each, live in lives if spec_of(state.cluster, each) or (live and replicas(live))]
 
 
@@ -120,8 +124,8 @@ def outdated_ready(state: State) -> Iterator[str]:
         outdated = [pod for pod in state.pods(component).values() if live is None or is_outdated(live, pod)]
         if live is None or outdated:
             yield f"Ready=True though {len(outdated)} pods of {component} are outdated"
-    ill = [pod_of_member(each) for each in state.members if not each.healthy]
-    ill += [pod_of(each) for each in state.stores if state.store_state(each) != "Up"]
+    ill = [pod_of_member(member) for member in state.members if not member.healthy]
+    ill += [pod_of(store) for store in state.stores if state.store_state(store) != "Up"]
     # this cluster does not report the members of joined clusters
     ill = [each for each in ill if each.startswith(f"{state.name}-")]
     if ill:
@@ -162,7 +166,7 @@ def _has_certificates(pod: Json, component: str) -> bool:
     """True if a pod or template mounts its component's certificates; TiProxy may use the cluster's as a client."""
     suffixes = ("-cluster-secret", "-cluster-client-secret") if component == "tiproxy" else ("-cluster-secret",)
     volumes = (pod.get("spec") or {}).get("volumes") or ()
-    names = ((each.get("secret") or {}).get("secretName", "") for each in volumes)
+    names = ((volume.get("secret") or {}).get("secretName", "") for volume in volumes)
     return any(name.endswith(suffixes) for name in names)
 
 
@@ -206,7 +210,8 @@ def _gives_leaders_back(write: OperatorWrite) -> bool:
     """True for the end of an eviction of an Up store, or of its record at the pod."""
     if write.ended_eviction:
         return any(
-            each.id == write.ended_eviction and write.before.store_state(each) == "Up" for each in write.before.stores
+            store.id == write.ended_eviction and write.before.store_state(store) == "Up"
+            for store in write.before.stores
         )
     if not write.patches(PODS) or set(write.body) != {"metadata"}:
         return False
@@ -217,7 +222,7 @@ def _gives_leaders_back(write: OperatorWrite) -> bool:
 def _serving(seen: Json, component: str) -> int:
     """The number of healthy members or Up stores in a status."""
     if component_type(component).is_store:
-        return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
+        return sum(store.get("state") == "Up" for store in (seen.get("stores") or {}).values())
     members = seen.get("members") or seen.get("captures") or {}
     listed = members if isinstance(members, list) else members.values()
     # members of a microservice are only listed; others have a state

@@ -67,7 +67,7 @@ def i4(write: OperatorWrite) -> str | None:
     """PD shrinks only by ordinals that are no longer members."""
     component, ordinals = write.leaving
     leaving = {write.before.pod_name("pd", ordinal) for ordinal in ordinals} if component == "pd" else set()
-    left = [name for each in write.before.members if (name := pod_of_member(each)) in leaving]
+    left = [name for member in write.before.members if (name := pod_of_member(member)) in leaving]
     return f"replicas {write.replicas[0]} -> {write.replicas[1]} while {', '.join(left)} is a member" if left else None
 
 

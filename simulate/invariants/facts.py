@@ -89,7 +89,7 @@ def is_refused(cluster: Json | None) -> bool:
 
 def conditions(status: Json) -> dict[str, Json]:
     """The conditions in a status by type."""
-    return {each.get("type", ""): each for each in status.get("conditions") or ()}
+    return {condition.get("type", ""): condition for condition in status.get("conditions") or ()}
 
 
 def says_ready(status: Json) -> bool:

@@ -22,7 +22,7 @@ def o11(write: OperatorWrite) -> str | None:
         return None
     hit = {store.id for ordinal in taken for store in write.before.stores_of(write.before.pod_name("tikv", ordinal))}
     dead = write.before.dead_stores
-    lost = [each for each in pd.stores.regions if each.has_majority(dead) and not each.has_majority(dead | hit)]
+    lost = [region for region in pd.stores.regions if region.has_majority(dead) and not region.has_majority(dead | hit)]
     if not lost:
         return None
     return f"{write.call} takes stores {sorted(hit)} away and leaves {len(lost)} of {len(pd.stores.regions)} regions"
@@ -32,20 +32,20 @@ def o12(write: OperatorWrite) -> str | None:
     """No serving or starting member or store is removed while fewer than required would serve without it."""
     before = write.before
     if write.removed_member:
-        healthy = {pod_of_member(each) for each in before.members if each.healthy}
+        healthy = {pod_of_member(member) for member in before.members if member.healthy}
         return _too_few(write, "pd", write.removed_member, healthy)
     if write.removed_store:
         given_up = before.store(write.removed_store)
         component = component_of(given_up) if given_up else ""
-        kin = (each for each in before.stores if component_of(each) == component)
-        up = {pod_of(each) for each in kin if before.store_state(each) == "Up"}
+        kin = (store for store in before.stores if component_of(store) == component)
+        up = {pod_of(store) for store in kin if before.store_state(store) == "Up"}
         return _too_few(write, component, pod_of(given_up), up) if given_up else None
     return None
 
 
 def i46(state: State) -> str | None:
     """At most one member or store is moved to a revision whose image cannot be pulled."""
-    known = {"pd": {pod_of_member(each) for each in state.members}}
+    known = {"pd": {pod_of_member(member) for member in state.members}}
     for store in state.stores:
         known.setdefault(component_of(store), set()).add(pod_of(store))
     for component, names in known.items():
@@ -61,14 +61,14 @@ def i46(state: State) -> str | None:
 
 def _lacks_image(live: Json, pod: Json) -> bool:
     """True if a pod of the newest revision waits for an image that cannot be pulled."""
-    states = (each["state"].get("waiting") or {} for each in pod["status"].get("containerStatuses") or ())
+    states = (status["state"].get("waiting") or {} for status in pod["status"].get("containerStatuses") or ())
     return not is_outdated(live, pod) and any(each.get("reason") in OF_IMAGES for each in states)
 
 
 def abandoned(state: State) -> Iterator[str]:
     """O12: members, and stores with regions, whose pods cannot run anywhere."""
     cluster = state.cluster
-    members = {"pd": {pod_of_member(each) for each in state.members}}
+    members = {"pd": {pod_of_member(member) for member in state.members}}
     holders: dict[str, set[str]] = {}
     for store in state.stores:
         if store.peers:
@@ -93,8 +93,8 @@ def lacking(state: State) -> str:
 
 
 def _serving(state: State) -> Iterator[tuple[str, int]]:
-    yield "pd", sum(each.healthy for each in state.members)
-    yield from Counter(component_of(each) for each in state.stores if state.store_state(each) == "Up").items()
+    yield "pd", sum(member.healthy for member in state.members)
+    yield from Counter(component_of(store) for store in state.stores if state.store_state(store) == "Up").items()
 
 
 def _taken(write: OperatorWrite, component: str) -> list[int]:
@@ -116,7 +116,7 @@ def _too_few(write: OperatorWrite, component: str, given_up: str, serving: set[s
 
 def _is_starting(write: OperatorWrite, component: str, pod: Json | None) -> bool:
     """True if a pod is too young to count as lost, and not the replacement of a lost one."""
-    recorded = {each.get("podName") for each in records(write.before.cluster, component).values()}
+    recorded = {record.get("podName") for record in records(write.before.cluster, component).values()}
     if pod is not None and pod["metadata"]["name"] in recorded:
         return False
     created = parse_time(pod["metadata"]["creationTimestamp"]) if pod else None

@@ -124,7 +124,7 @@ class OperatorWrite:
         """The component and the ordinals that it scales in, or that a new StatefulSet leaves out though they exist."""
         if self.creates(STATEFUL_SETS) and self.component:
             kept = kept_ordinals(self.body)
-            return self.component, [each for each in self.before.pods(self.component) if each not in kept]
+            return self.component, [pod for pod in self.before.pods(self.component) if pod not in kept]
         before, after = self.ordinals
         return (self.component, [each for each in before if each not in after]) if self.live else ("", [])
 
@@ -136,13 +136,13 @@ class OperatorWrite:
     @property
     def removed_member(self) -> str:
         """The pod of the PD member that it removes, or the id of a nameless one; or empty."""
-        found = _MEMBER.search(urlsplit(self.call.request.url).path)
-        if self.call.method != "DELETE" or found is None:
+        match = _MEMBER.search(urlsplit(self.call.request.url).path)
+        if self.call.method != "DELETE" or match is None:
             return ""
-        kind, value = found.groups()
+        kind, value = match.groups()
         if kind == "name":
             return value.partition(".")[0]
-        return next((pod_of_member(each) or value for each in self.before.members if str(each.id) == value), "")
+        return next((pod_of_member(member) or value for member in self.before.members if str(member.id) == value), "")
 
     @property
     def removed_store(self) -> int:
@@ -155,8 +155,8 @@ class OperatorWrite:
         return self._deleted(_EVICTION)
 
     def _deleted(self, path: re.Pattern[str]) -> int:
-        found = path.search(urlsplit(self.call.request.url).path)
-        return int(found.group(1)) if found and self.call.method == "DELETE" else 0
+        match = path.search(urlsplit(self.call.request.url).path)
+        return int(match.group(1)) if match and self.call.method == "DELETE" else 0
 
     @property
     def status(self) -> Json:
@@ -170,4 +170,4 @@ class OperatorWrite:
 
     def read_before(self, target: str) -> bool:
         """True if the same sync has read `plural.group name` live."""
-        return any(str(each) == f"GET {target}" for each in self.earlier)
+        return any(str(call) == f"GET {target}" for call in self.earlier)

@@ -52,7 +52,9 @@ def i15(write: OperatorWrite) -> str | None:
         return None
     component, ordinals = write.restarts
     if component and component_type(component).is_store:
-        ordinals = [each for each in ordinals if write.before.stores_of(write.before.pod_name(component, each))]
+        ordinals = [
+            ordinal for ordinal in ordinals if write.before.stores_of(write.before.pod_name(component, ordinal))
+        ]
     if len(ordinals) <= 1:
         return None
     return f"{write.call} restarts {len(ordinals)} pods of {component} at once: {ordinals}"
@@ -64,7 +66,7 @@ def i16(write: OperatorWrite) -> str | None:
     if write.live is None or not component:
         return None
     pods = write.before.pods(component)
-    if not any(is_ready(pods[each]) for each in ordinals):
+    if not any(is_ready(pods[ordinal]) for ordinal in ordinals):
         return None
     for earlier in component_type(component).upgrades_after:
         other = write.before.stateful_set(earlier)
@@ -122,7 +124,9 @@ def _has_run(pod: Json) -> bool:
     """True if a container of a pod runs or has run."""
     kinds = ("initContainerStatuses", "containerStatuses")
     containers = [each for kind in kinds for each in (pod.get("status") or {}).get(kind) or ()]
-    return any(each.get("restartCount") or (each.get("state") or {}).keys() - {"waiting"} for each in containers)
+    return any(
+        container.get("restartCount") or (container.get("state") or {}).keys() - {"waiting"} for container in containers
+    )
 
 
 _UNNOTICED = 40.0
@@ -137,15 +141,17 @@ def i20(write: OperatorWrite) -> str | None:
     if not write.creates(STATEFUL_SETS) or not write.component or _stay(write):
         return None
     row, members = component_type(write.component), write.before.members
-    lacks_quorum = sum(each.healthy for each in members) <= len(members) // 2
+    lacks_quorum = sum(member.healthy for member in members) <= len(members) // 2
     if "pd" in row.starts_after and spec_of(write.seen, "pd") and lacks_quorum:
         return f"{row.title} is created while PD has no majority of healthy members"
-    of_tikv = (each for each in write.before.stores if not each.is_tiflash)
+    of_tikv = (store for store in write.before.stores if not store.is_tiflash)
     # a store of another cluster is Up again once PD, which may just have restarted, has its heartbeat. a dead one is Up
     # to PD for 20 s, and to an operator with a slow PD for as long as PD takes to answer
     up = (
-        write.before.store_state(each) == "Up" or each.died_at is None or write.before.now - each.died_at <= _UNNOTICED
-        for each in of_tikv
+        write.before.store_state(store) == "Up"
+        or store.died_at is None
+        or write.before.now - store.died_at <= _UNNOTICED
+        for store in of_tikv
     )
     if "tikv" in row.starts_after and not any(up):
         return f"{row.title} is created while no TiKV store is Up"
@@ -175,7 +181,7 @@ def i37(write: OperatorWrite) -> str | None:
     if not is_suspended(cluster, write.component):
         return f"{write.call} though {write.component} is not to be suspended"
     rank = component_type(write.component).suspend_rank
-    for served in (each for each in managed_components() if component_type(each).suspend_rank < rank):
+    for served in (component for component in managed_components() if component_type(component).suspend_rank < rank):
         if is_suspended(cluster, served) and (write.before.stateful_set(served) or write.before.pods(served)):
             return f"{write.call} while {served}, which needs {write.component}, is not suspended yet"
     return None

@@ -72,7 +72,7 @@ def untrue(state: State) -> Iterator[str]:
             counted = (told.status.get("statefulSet") or {}).get("readyReplicas", 0)
             if told.status.get("statefulSet") and counted != told.ready:
                 yield f"{name} counts other Ready pods of {told.name} than there are"
-        ready = {each.name.removeprefix(f"{owner['metadata']['name']}-"): each.ready for each in workloads}
+        ready = {workload.name.removeprefix(f"{owner['metadata']['name']}-"): workload.ready for workload in workloads}
         for part, count, _ in _READY_OF.findall(conditions(status).get("Progressing", {}).get("message", "")):
             if int(count) != ready.get(part, int(count)):
                 yield f"{name} says of {part} that other pods are Ready than there are"
@@ -95,7 +95,7 @@ def unserved(state: State) -> Iterator[str]:
 def _owners(state: State) -> Iterator[tuple[Json, list[_Told]]]:
     cluster = state.cluster
     if cluster is not None and not _is_going(cluster):
-        parts = [each for each in managed_components() if status_of(cluster, each).get("statefulSet")]
+        parts = [component for component in managed_components() if status_of(cluster, component).get("statefulSet")]
         active = [each for each in parts if not is_suspended(cluster, each)]
         yield cluster, [_of_cluster(state, cluster, each) for each in active]
     for resource, parts_of in _OTHERS.items():

@@ -20,7 +20,7 @@ def i38(write: OperatorWrite) -> str | None:
     name = pod["metadata"]["name"]
     if pod["spec"].get("nodeName"):
         return f"pod {name} runs on {pod['spec']['nodeName']}, and nobody wants it to go"
-    gone = [each for each in _claims(pod) if write.before.get(PERSISTENT_VOLUME_CLAIMS, each) is None]
+    gone = [claim for claim in _claims(pod) if write.before.get(PERSISTENT_VOLUME_CLAIMS, claim) is None]
     if not any(write.read_before(f"{PERSISTENT_VOLUME_CLAIMS} {each}") for each in gone):
         return f"pod {name} is deleted, and no PVC of it is known to be gone"
     return None
@@ -76,4 +76,4 @@ def _is_to_go(write: OperatorWrite, pod: Json) -> bool:
 
 def _claims(pod: Json) -> list[str]:
     volumes = pod["spec"].get("volumes") or ()
-    return [each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each]
+    return [volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume]

@@ -73,9 +73,9 @@ def _conditions(status: Json) -> Iterator[tuple[str, Json]]:
     """The conditions of the whole and of each component, after the path to them."""
     parts = {"": status} | {f"{name}.": each for name, each in status.items() if isinstance(each, dict)}
     for where, part in parts.items():
-        for each in part.get("conditions") or ():
-            if isinstance(each, dict):
-                yield where, each
+        for condition in part.get("conditions") or ():
+            if isinstance(condition, dict):
+                yield where, condition
 
 
 def _part(tree: Json) -> list[object]:

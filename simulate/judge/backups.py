@@ -48,19 +48,19 @@ class BackupJudge:
         backups, restores = self._state.all(BACKUPS), self._state.all(RESTORES)
         if not backups and not restores:
             return
-        for each in backups:
+        for backup in backups:
             if (
-                _phase(each) == "Complete"
-                and "deletionTimestamp" not in each["metadata"]
-                and (what := self._lacks(each))
+                _phase(backup) == "Complete"
+                and "deletionTimestamp" not in backup["metadata"]
+                and (what := self._lacks(backup))
             ):
-                yield "backup-files", f"Backup {_name(each)} is Complete, but {what}"
-        for each in restores:
-            is_under_way = _phase(each) in ("Scheduled", "Running")
-            if is_under_way and self._has_begun(each) and (what := self._lacks(each)):
-                yield "backup-in-use", f"Restore {_name(each)} reads files, but {what}"
-            if _phase(each) == "Complete" and self._ended.get(each["metadata"]["uid"]) != "Complete":
-                yield from self._differs(each)
+                yield "backup-files", f"Backup {_name(backup)} is Complete, but {what}"
+        for restore in restores:
+            is_under_way = _phase(restore) in ("Scheduled", "Running")
+            if is_under_way and self._has_begun(restore) and (what := self._lacks(restore)):
+                yield "backup-in-use", f"Restore {_name(restore)} reads files, but {what}"
+            if _phase(restore) == "Complete" and self._ended.get(restore["metadata"]["uid"]) != "Complete":
+                yield from self._differs(restore)
         for each in (*backups, *restores):
             yield from self._outcome(each)
             if (count := self._pods(each)) > 1:
@@ -89,10 +89,8 @@ class BackupJudge:
 
     def _pods(self, tree: Json) -> int:
         label = f"tidb.pingcap.com/{str(tree['kind']).lower()}"
-        pods = [
-            each for each in self._state.all(PODS) if (each["metadata"].get("labels") or {}).get(label) == _name(tree)
-        ]
-        return sum(bool(self._world.data_plane.running(each["metadata"]["namespace"], _name(each))) for each in pods)
+        pods = [pod for pod in self._state.all(PODS) if (pod["metadata"].get("labels") or {}).get(label) == _name(tree)]
+        return sum(bool(self._world.data_plane.running(pod["metadata"]["namespace"], _name(pod))) for pod in pods)
 
     def _has_begun(self, restore: Json) -> bool:
         """True if its files existed at the first check; otherwise it reads nothing."""
@@ -126,8 +124,8 @@ class BackupJudge:
         there = {(each.schema, each.name): each for each in pd.tables.tables()}
         for table in saved.tables:
             found = there.get((table.schema, table.name))
-            files = [each for each in saved.files if each.table == table.id]
-            wanted = [pair for each in files for pair in meta.unpack(disk.objects.get(f"{prefix}/{each.name}", b""))]
+            files = [file for file in saved.files if file.table == table.id]
+            wanted = [pair for file in files for pair in meta.unpack(disk.objects.get(f"{prefix}/{file.name}", b""))]
             if found is None or _rows(table, wanted) != _rows(found, list(pd.tables.content.scan(found.keys))):
                 yield "restore-content", f"Restore {_name(restore)} is Complete without all of {table.name}"
 

@@ -83,7 +83,9 @@ class CrossReferenceJudge:
     def _said(self) -> str:
         tree = self._source.get(*named(self._ends.source)) or {}
         conditions: list[Json] = (tree.get("status") or {}).get("conditions") or []
-        return "; ".join(f"{each.get('type')} {each.get('reason')}: {each.get('message')}" for each in conditions)
+        return "; ".join(
+            f"{condition.get('type')} {condition.get('reason')}: {condition.get('message')}" for condition in conditions
+        )
 
     def _ready_pods(self) -> frozenset[str]:
-        return frozenset(each["metadata"]["uid"] for each in self._source.all(PODS) if holds(each, "Ready"))
+        return frozenset(pod["metadata"]["uid"] for pod in self._source.all(PODS) if holds(pod, "Ready"))

@@ -51,7 +51,10 @@ class DMJudge:
                 continue
             name, spec = cluster["metadata"]["name"], cluster["spec"]
             state = self._state(name)
-            known = {pod_of_member(each) for each in state.members}, {each.name for each in self._workers(state)}
+            known = (
+                {pod_of_member(member) for member in state.members},
+                {worker.name for worker in self._workers(state)},
+            )
             wanted = (_names(name, _MASTER, spec["master"]), _names(name, _WORKER, spec.get("worker") or {}))
             conditions = (cluster.get("status") or {}).get("conditions") or ()
             reason = condition_of(conditions, "Progressing").get("reason", "")
@@ -69,8 +72,8 @@ class DMJudge:
         return self._states[name]
 
     def _serving(self, state: State) -> tuple[set[str], set[str]]:
-        masters = {pod_of_member(each) for each in state.members if each.healthy}
-        return masters, {each.name for each in self._workers(state) if each.stage != "offline"}
+        masters = {pod_of_member(member) for member in state.members if member.healthy}
+        return masters, {worker.name for worker in self._workers(state) if worker.stage != "offline"}
 
     def _workers(self, state: State) -> list[Worker]:
         return Book(state.pd.etcd, self._world.clock.now()).workers() if state.pd else []
@@ -79,20 +82,20 @@ class DMJudge:
         removed = _taken_out(write.call, "master")
         leaving = {removed} if removed else _hit(write, _MASTER)
         members = write.before.members
-        healthy = {pod_of_member(each) for each in members if each.healthy}
+        healthy = {pod_of_member(member) for member in members if member.healthy}
         total = len(members) - bool(removed)
         if total > 1 and leaving & healthy and 2 * len(healthy - leaving) <= total:
             yield "DM-quorum", f"{write.call} leaves {len(healthy - leaving)} of {total} masters"
 
     def _source(self, write: OperatorWrite) -> Iterator[Found]:
         component, ordinals = write.leaving
-        leaving = {write.before.pod_name(_WORKER, each) for each in ordinals} if component == _WORKER else set()
+        leaving = {write.before.pod_name(_WORKER, ordinal) for ordinal in ordinals} if component == _WORKER else set()
         leaving |= {_taken_out(write.call, "worker")}
         workers = self._workers(write.before)
-        free = any(each.stage == "free" and each.name not in leaving for each in workers)
-        for each in workers:
-            if each.name in leaving and each.stage == "bound" and not free:
-                yield "DM-source", f"{write.call} takes {each.name} away, to which source {each.source} is bound"
+        free = any(worker.stage == "free" and worker.name not in leaving for worker in workers)
+        for worker in workers:
+            if worker.name in leaving and worker.stage == "bound" and not free:
+                yield "DM-source", f"{write.call} takes {worker.name} away, to which source {worker.source} is bound"
 
 
 def _claim(write: OperatorWrite) -> Iterator[Found]:
@@ -106,7 +109,7 @@ def _hit(write: OperatorWrite, component: str) -> set[str]:
     """The pods of a component that a write restarts or removes."""
     found = [write.restarts, write.leaving]
     names = {write.before.pod_name(component, ordinal) for which, hit in found if which == component for ordinal in hit}
-    return names & {each["metadata"]["name"] for each in write.before.all(PODS)}
+    return names & {pod["metadata"]["name"] for pod in write.before.all(PODS)}
 
 
 def _taken_out(call: Call, kind: str) -> str:

@@ -66,7 +66,7 @@ class Invariants:
         self._always = always
         events = list(faults)
         self._quiet_time = QuietTime(events)
-        hands = (each for each in events if isinstance(each, plan.Foreign | plan.Insists))
+        hands = (event for event in events if isinstance(event, plan.Foreign | plan.Insists))
         self._others = frozenset(each.target for each in hands)
         self._last_seen: Hashable = None
         self._pending: dict[int, tuple[OperatorWrite, list[tuple[str, str]]]] = {}
@@ -82,7 +82,7 @@ class Invariants:
         self._asked_for = AskedFor(self.state)
         self.lives = Lives()
         self._backups = BackupJudge(engine.world, self.state)
-        self._flushes = FlushJudge(self.state, tells=not any(isinstance(each, plan.Crash) for each in events))
+        self._flushes = FlushJudge(self.state, tells=not any(isinstance(event, plan.Crash) for event in events))
         self._schedules = ScheduleJudge(self.state)
         self._dm = DMJudge(engine.world, self.state.namespace)
         self._alternations = (
@@ -190,7 +190,7 @@ class Invariants:
         cluster = self.state.cluster
         own = {pod["metadata"]["name"] for pod in self.state.pods("pd").values()}
         # the members of PD in other clusters are asked, too
-        budget += _CALLS_FOR_A_POD * len({pod_of_member(each) for each in self.state.members} - own)
+        budget += _CALLS_FOR_A_POD * len({pod_of_member(member) for member in self.state.members} - own)
         at_once = max(
             parallelism(cluster, component, out=out) for component in managed_components() for out in (True, False)
         )
@@ -268,25 +268,25 @@ class Neighbourhood:
         self._judges = judges
 
     def sent(self, addresses: Collection[Address]) -> None:
-        for each in self._judges:
-            each.sent(addresses)
+        for invariants in self._judges:
+            invariants.sent(addresses)
 
     def before(self, call: Call) -> None:
-        hit = [each for each in self._judges if each.state.concerns(call)]
+        hit = [invariants for invariants in self._judges if invariants.state.concerns(call)]
         # several clusters may share a PD
-        own = [each for each in hit if each.state.key == cluster_of(call.key)]
-        for each in own or hit:
-            each.before(call)
+        own = [invariants for invariants in hit if invariants.state.key == cluster_of(call.key)]
+        for invariants in own or hit:
+            invariants.before(call)
         if call.key and hit and not own:
             self.report("neighbour", f"{call}, in a sync of {call.key}, changes what is of {hit[0].state.key}")
 
     def after(self, call: Call, answer: Response | None) -> None:
-        for each in self._judges:
-            each.after(call, answer)
+        for invariants in self._judges:
+            invariants.after(call, answer)
 
     def step(self) -> None:
-        for each in self._judges:
-            each.step()
+        for invariants in self._judges:
+            invariants.step()
 
     def report(self, rule: str, what: str) -> None:
         self._judges[0].report(rule, what)

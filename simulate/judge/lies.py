@@ -60,7 +60,7 @@ class LieJudge:
         while self._engine.elapsed < end:
             self._engine.run(min(5.0, end - self._engine.elapsed))
             now = self._engine.elapsed
-            recent.extend((now, each) for each in self._engine.calls[seen:])
+            recent.extend((now, call) for call in self._engine.calls[seen:])
             seen = len(self._engine.calls)
             while recent and recent[0][0] < now - _WINDOW:
                 recent.popleft()
@@ -78,19 +78,19 @@ class LieJudge:
     def _progress(self) -> Iterator[Json]:
         """The conditions of the clusters about which servers lie."""
         yield self._engine.condition(PROGRESSING)
-        for each in self._engine.admin.list_page(DM_CLUSTERS, NAMESPACE).items:
-            yield condition_of((each.decode().get("status") or {}).get("conditions") or (), PROGRESSING)
+        for item in self._engine.admin.list_page(DM_CLUSTERS, NAMESPACE).items:
+            yield condition_of((item.decode().get("status") or {}).get("conditions") or (), PROGRESSING)
 
     def _count(self, calls: list[Call], now: float) -> None:
-        calls = [each for each in calls if each.target.resource != str(EVENTS)]
+        calls = [call for call in calls if call.target.resource != str(EVENTS)]
         if len(calls) > _MOST:
             self._report(f"more than {_MOST} writes in a minute")
         is_later = self._lying.begins + _AT_FIRST + _WINDOW <= now < self._lying.ends
         most = _MOST_ALIKE_LATER if is_later else _MOST_ALIKE
-        self._count_alike([each for each in calls if each.port is Port.KUBERNETES], most)
-        to_servers = [each for each in calls if each.port is Port.DATA_PLANE]
-        self._count_alike([each for each in to_servers if _POLLS in str(each)], _MOST_ALIKE)
-        self._count_alike([each for each in to_servers if _POLLS not in str(each)], _MOST_ALIKE_TO_SERVERS)
+        self._count_alike([call for call in calls if call.port is Port.KUBERNETES], most)
+        to_servers = [call for call in calls if call.port is Port.DATA_PLANE]
+        self._count_alike([server for server in to_servers if _POLLS in str(server)], _MOST_ALIKE)
+        self._count_alike([server for server in to_servers if _POLLS not in str(server)], _MOST_ALIKE_TO_SERVERS)
 
     def _count_alike(self, calls: list[Call], most: int) -> None:
         for what, count in Counter(map(str, calls)).items():

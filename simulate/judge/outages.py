@@ -138,13 +138,16 @@ class OutageJudge:
     def _workloads(self) -> list[Json]:
         """The StatefulSets of the cluster."""
         found = self._engine.admin.list_page(STATEFUL_SETS, NAMESPACE).items
-        return [each.decode() for each in found if each.metadata.name.startswith(f"{self._name}-")]
+        return [obj.decode() for obj in found if obj.metadata.name.startswith(f"{self._name}-")]
 
     def _is_whole(self) -> bool:
         """True if all pods of the cluster are Ready."""
-        pods = [each.decode() for each in self._engine.admin.list_page(PODS, NAMESPACE).items]
-        ready = [each for each in pods if holds(each, "Ready") and not each["metadata"].get("deletionTimestamp")]
-        return all(_count(ready, each["metadata"]["name"]) == each["spec"]["replicas"] for each in self._workloads())
+        pods = [item.decode() for item in self._engine.admin.list_page(PODS, NAMESPACE).items]
+        ready = [pod for pod in pods if holds(pod, "Ready") and not pod["metadata"].get("deletionTimestamp")]
+        return all(
+            _count(ready, workload["metadata"]["name"]) == workload["spec"]["replicas"]
+            for workload in self._workloads()
+        )
 
     def _tell(self, when: str, found: Iterator[str]) -> None:
         for what in found:
@@ -156,7 +159,7 @@ def _is_of_cluster(metric: str) -> bool:
 
 
 def _count(pods: list[Json], workload: str) -> int:
-    return sum(each["metadata"]["name"].rpartition("-")[0] == workload for each in pods)
+    return sum(pod["metadata"]["name"].rpartition("-")[0] == workload for pod in pods)
 
 
 def contradictions(seen: Surfaces) -> Iterator[str]:
@@ -180,11 +183,11 @@ def contradictions(seen: Surfaces) -> Iterator[str]:
 
 
 def _of_pods(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
-    for each in seen.report.components:
-        if is_ready and each.last_seen:
-            yield f"Ready is True while the members of {each.name} cannot be asked"
-        if each.last_seen and f"?/{each.desired}" not in seen.page:
-            yield f"the page shows the members of {each.name} as if they had been asked"
+    for component in seen.report.components:
+        if is_ready and component.last_seen:
+            yield f"Ready is True while the members of {component.name} cannot be asked"
+        if component.last_seen and f"?/{component.desired}" not in seen.page:
+            yield f"the page shows the members of {component.name} as if they had been asked"
     for pod in seen.report.pods:
         if pod.state in _NOT_RUNNING and pod.member and (pod.member.healthy or pod.member.leads):
             yield f"{pod.name} is {pod.state} and {pod.member.state}"
@@ -193,15 +196,15 @@ def _of_pods(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
 def _of_metrics(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
     if (seen.metrics["ready"][()] == 1) is not is_ready:
         yield "the metric ready differs from the condition"
-    for each in seen.report.components:
-        if each.name not in seen.parts:
+    for component in seen.report.components:
+        if component.name not in seen.parts:
             continue
-        values = {name: seen.metrics.get(name, {}).get((each.name,)) for name in ("members", "healthy_members")}
-        if values != {"members": each.members, "healthy_members": each.healthy}:
-            yield f"{each.name} has {each.healthy} of {each.members} members, and as metrics {values}"
-        observed = seen.metrics["observed"][each.name,]
-        if (observed == 1) is not (each.last_seen is None):
-            yield f"the metric observed of {each.name} is {observed}, and the status shows {each.last_seen}"
+        values = {name: seen.metrics.get(name, {}).get((component.name,)) for name in ("members", "healthy_members")}
+        if values != {"members": component.members, "healthy_members": component.healthy}:
+            yield f"{component.name} has {component.healthy} of {component.members} members, and as metrics {values}"
+        observed = seen.metrics["observed"][component.name,]
+        if (observed == 1) is not (component.last_seen is None):
+            yield f"the metric observed of {component.name} is {observed}, and the status shows {component.last_seen}"
     metrics = {labels for labels, value in seen.metrics.get("unavailable", {}).items() if value}
     conditions = {(name, reason) for name, part in seen.parts.items() if (reason := _reason(part)) in REASONS}
     if metrics != conditions and {reason for _, reason in metrics} != seen.reasons & REASONS:
@@ -214,7 +217,7 @@ def _reason(part: Json) -> str:
 
 
 def _of_doctor(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
-    found = [each.reason for each in seen.findings if each.severity is Severity.PROBLEM]
+    found = [finding.reason for finding in seen.findings if finding.severity is Severity.PROBLEM]
     said = seen.reasons & REASONS
     if missing := sorted(said - set(found)):
         yield f"doctor does not find {', '.join(missing)}"
@@ -242,9 +245,9 @@ def unreported(seen: Surfaces, outage: Outage, begun_at: float, hit: Collection[
     named = {outage.component} if outage.reasons else hit
     if not any(each in message or component_type(each).title in message for each in named):
         yield f"the message of Ready does not name {', '.join(sorted(named))}: {message}"
-    if reason in REASONS and not any(_is_warning(each, reason, begun_at) for each in seen.events):
+    if reason in REASONS and not any(_is_warning(event, reason, begun_at) for event in seen.events):
         yield f"no Warning event has the reason {reason}"
-    if all(each.severity is not Severity.PROBLEM for each in seen.findings):
+    if all(finding.severity is not Severity.PROBLEM for finding in seen.findings):
         yield "doctor finds no problem"
 
 
@@ -255,7 +258,7 @@ def _unnamed(seen: Surfaces, secret: str) -> Iterator[str]:
         yield f"CertificatesValid does not name Secret {secret}: {seen.certificates}"
     if said not in seen.page:
         yield f"the page does not name Secret {secret}"
-    if all(secret not in named for each in seen.findings for named in each.objects):
+    if all(secret not in named for finding in seen.findings for named in finding.objects):
         yield f"doctor does not name Secret {secret}"
 
 

@@ -38,7 +38,7 @@ class ScheduleJudge:
 
     def look(self) -> Iterator[Found]:
         """The current violations."""
-        schedules = {each["metadata"]["name"]: each for each in self._state.all(BACKUP_SCHEDULES)}
+        schedules = {schedule["metadata"]["name"]: schedule for schedule in self._state.all(BACKUP_SCHEDULES)}
         if not schedules:
             return
         unfinished: Counter[str] = Counter()
@@ -47,8 +47,8 @@ class ScheduleJudge:
             if of is not None:
                 unfinished[_group(of)] += _goes_on(backup)
                 yield from self._slot(of, backup)
-        for each in schedules.values():
-            yield from self._missed(each)
+        for schedule in schedules.values():
+            yield from self._missed(schedule)
         for group, count in unfinished.items():
             if count > 1:
                 yield "schedule-one", f"{count} Backups of {group} have not ended"
@@ -64,17 +64,17 @@ class ScheduleJudge:
             yield "schedule-missed", f"BackupSchedule {name} was due at {due}, its last Backup is {last}"
 
     def _slot(self, schedule: Json, backup: Json) -> Iterator[Found]:
-        name, uid, made = schedule["metadata"]["name"], backup["metadata"]["uid"], _created(backup)
+        name, uid, time = schedule["metadata"]["name"], backup["metadata"]["uid"], _created(backup)
         before = self._made.get(name)
-        if before is not None and (uid == before[0] or made < before[1]):
+        if before is not None and (uid == before[0] or time < before[1]):
             return
-        self._made[name] = uid, made
-        if before is not None and _times(schedule).latest(before[1], made) is None:
+        self._made[name] = uid, time
+        if before is not None and _times(schedule).latest(before[1], time) is None:
             yield "schedule-slot", f"{backup['metadata']['name']} is made though none was due since {before[1]}"
 
     def _is_busy(self, schedule: Json) -> bool:
         groups = {each["metadata"]["name"]: _group(each) for each in self._state.all(BACKUP_SCHEDULES)}
-        of = (_schedule_of(each) for each in self._state.all(BACKUPS) if _goes_on(each))
+        of = (_schedule_of(backup) for backup in self._state.all(BACKUPS) if _goes_on(backup))
         return _group(schedule) in [groups.get(each, "") for each in of]
 
 
@@ -97,9 +97,9 @@ def _times(schedule: Json) -> cron.Schedule:
 
 
 def _created(tree: Json) -> datetime:
-    found = parse_time(tree["metadata"]["creationTimestamp"])
-    assert found is not None
-    return found
+    time = parse_time(tree["metadata"]["creationTimestamp"])
+    assert time is not None
+    return time
 
 
 def _phase(tree: Json) -> str:

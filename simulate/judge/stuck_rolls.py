@@ -67,13 +67,15 @@ class StuckRollJudge:
         surfaces, message = look(self._engine, NAMESPACE, f"{kind}/{self._name}"), str(told.get("message"))
         since = parse_time(message.partition(" since ")[2].partition(" ")[0])
         lasts = (self._engine.clock.wall() - since).total_seconds() if since else 0.0
-        warnings = [each for each in surfaces.events if (each["reason"], each["type"]) == (STUCK, "Warning")]
+        warnings = [event for event in surfaces.events if (event["reason"], event["type"]) == (STUCK, "Warning")]
         shown = {
             "the condition, with what it waits for": self._roll.names in message,
             "the condition, with its begin": lasts >= LIMIT,
-            "a Warning event": any(self._roll.names in each["message"] for each in warnings),
+            "a Warning event": any(self._roll.names in warning["message"] for warning in warnings),
             "kubectl tidb status": self._roll.names in surfaces.page,
-            "doctor": any(each.reason == "RollStuck" and message in each.message for each in surfaces.findings),
+            "doctor": any(
+                finding.reason == "RollStuck" and message in finding.message for finding in surfaces.findings
+            ),
         }
         for what in (what for what, holds in shown.items() if not holds):
             self._report(f"a stuck roll of {self._roll.component} is not shown by {what}: {message}")

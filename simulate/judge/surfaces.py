@@ -51,7 +51,7 @@ class Surfaces:
     @property
     def reasons(self) -> set[str]:
         """The reasons for which the cluster or a component reports that it is not Ready."""
-        parts = (condition_of(each.get("conditions") or (), "Ready") for each in self.parts.values())
+        parts = (condition_of(part.get("conditions") or (), "Ready") for part in self.parts.values())
         return {str(each.get("reason")) for each in (self.ready, *parts) if each.get("status") == "False"}
 
 
@@ -103,7 +103,7 @@ def _columns(engine: Engine, found: Found) -> Mapping[str, str]:
 def _events(engine: Engine, found: Found) -> Sequence[Json]:
     meta = found.object.metadata
     about = f"involvedObject.kind={found.resource.kind},involvedObject.name={meta.name}"
-    return [each.decode() for each in engine.admin.list_page(EVENTS, meta.namespace, field_selector=about).items]
+    return [item.decode() for item in engine.admin.list_page(EVENTS, meta.namespace, field_selector=about).items]
 
 
 def _findings(engine: Engine, found: Found) -> Sequence[Finding]:

@@ -86,7 +86,7 @@ def judge_mix(mix: Mix) -> Verdict:
 
 
 def _try(mix: Mix) -> tuple[str, str]:
-    content = b"\n---\n".join(msgspec.json.encode(each) for each in mix.manifests())
+    content = b"\n---\n".join(msgspec.json.encode(manifest) for manifest in mix.manifests())
     try:
         documents = manifests.parse(content, "m.yaml")
         run = NewcomerRun(1, [_LENIENT])
@@ -95,10 +95,10 @@ def _try(mix: Mix) -> tuple[str, str]:
         return "refused", str(error)
     allowed = {*mix.components, _DISCOVERY}
     for resource in (STATEFUL_SETS, SERVICES, CONFIG_MAPS):
-        for each in run.objects(resource):
-            made_for = each.metadata.labels.get(COMPONENT, "")
-            if each.metadata.name.startswith("guest-") and made_for not in allowed:
-                raise Defect(f"{resource.kind} {each.metadata.name} was made, which is of no component of the cluster")
+        for item in run.objects(resource):
+            made_for = item.metadata.labels.get(COMPONENT, "")
+            if item.metadata.name.startswith("guest-") and made_for not in allowed:
+                raise Defect(f"{resource.kind} {item.metadata.name} was made, which is of no component of the cluster")
     return outcome
 
 

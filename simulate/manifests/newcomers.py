@@ -147,7 +147,7 @@ class NewcomerRun:
     def follow(self, documents: list[manifests.Manifest], within: float = _GIVE_UP) -> tuple[str, str]:
         """Apply, and watch until all clusters are Ready, one cannot be, or the time is over. Raises BadManifest."""
         manifests.apply(self._world.client(), documents)
-        wanted = {(each.namespace, each.name) for each in documents if each.kind == TIDB_CLUSTERS.kind}
+        wanted = {(document.namespace, document.name) for document in documents if document.kind == TIDB_CLUSTERS.kind}
         end = self._clock.now() + within
         while True:
             self._operator.work()
@@ -166,7 +166,7 @@ class NewcomerRun:
             self._operator.let_pass(end)
 
     def _clusters(self) -> list[TidbCluster]:
-        return [decode(each.decode(), TidbCluster) for each in self._world.client().list_page(TIDB_CLUSTERS).items]
+        return [decode(item.decode(), TidbCluster) for item in self._world.client().list_page(TIDB_CLUSTERS).items]
 
 
 @cache

@@ -170,7 +170,7 @@ class MutantWorld:
         except ApiError as error:
             return error.message
         self._run(seconds)
-        there = [(kind, each) for kind in kinds for each in self._admin.list_page(kind, _where(kind)).items]
+        there = [(kind, item) for kind in kinds for item in self._admin.list_page(kind, _where(kind)).items]
         own = [(kind, each) for kind, each in there if _belongs(each, name, made.metadata.uid)]
         status = self._admin.get(resource, name, _NAMESPACE).decode().get("status") or {}
         found = [each.decode() for _, each in own], list(status.get("conditions") or ())
@@ -221,7 +221,7 @@ def _belongs(found: Object, name: str, uid: str) -> bool:
     owners = body["metadata"].get("ownerReferences") or ()
     claim = (body.get("spec") or {}).get("claimRef") or {}
     named = name in found.metadata.name or name in str(claim.get("name"))
-    return named or any(each["uid"] == uid for each in owners)
+    return named or any(owner["uid"] == uid for owner in owners)
 
 
 def _verdict(seed: int, status: Json) -> Verdict:

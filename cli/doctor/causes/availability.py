@@ -60,9 +60,13 @@ def _outages() -> Iterator[str]:
 
 def _reported(facts: Facts, reason: str) -> Iterator[str]:
     """The operator's sentences with this reason, without duplicates."""
-    parts = (part_of(facts, each).get("conditions") or () for each in component_names(of=facts.kind))
-    conditions = [facts.condition(READY), *(condition_of(each, READY) for each in parts)]
-    hits = (each for each in conditions if each.get("status") == "False" and each.get("reason") == reason)
+    parts = (part_of(facts, name).get("conditions") or () for name in component_names(of=facts.kind))
+    conditions = [facts.condition(READY), *(condition_of(part, READY) for part in parts)]
+    hits = (
+        condition
+        for condition in conditions
+        if condition.get("status") == "False" and condition.get("reason") == reason
+    )
     yield from dict.fromkeys(str(each.get("message", "")).partition("; ")[0] for each in hits)
 
 
@@ -83,7 +87,7 @@ def _without_quorum(facts: Facts) -> Iterator[Sign]:
         return
     part = part_of(facts, "pd")
     members: Sequence[Json] = [*(part.get("members") or {}).values(), *(part.get("peerMembers") or {}).values()]
-    sick = [each for each in members if _is_sick(facts, each, reported=is_observed("pd", part))]
+    sick = [member for member in members if _is_sick(facts, member, reported=is_observed("pd", part))]
     if members and 2 * len(sick) >= len(members):
         named = ", ".join(sorted(str(each.get("name")) for each in sick))
         message = f"{len(sick)} of {len(members)} PD members are not healthy ({named}): the database cannot serve"
@@ -95,8 +99,8 @@ def _is_sick(facts: Facts, member: Json, *, reported: bool) -> bool:
     if reported:
         return not member.get("health") and facts.lasts(member.get("lastTransitionTime"), _PATIENCE)
     named = str(member.get("name", "")).partition(".")[0]
-    pods = [each for each in facts.pods if name_of(each) == named]
-    return all(_has_been_unready(facts, each) for each in pods)
+    pods = [pod for pod in facts.pods if name_of(pod) == named]
+    return all(_has_been_unready(facts, pod) for pod in pods)
 
 
 def _has_been_unready(facts: Facts, pod: Json) -> bool:

@@ -46,11 +46,11 @@ def _waiting(facts: Facts) -> Iterator[Sign]:
 
 
 def _unreadable(facts: Facts) -> Iterator[Sign]:
-    for each in filter(partial(_is_of, facts), facts.all(BACKUPS)):
-        unreadable = condition_of((each.get("status") or {}).get("conditions") or (), LOG_STATE_UNREADABLE)
+    for backup in filter(partial(_is_of, facts), facts.all(BACKUPS)):
+        unreadable = condition_of((backup.get("status") or {}).get("conditions") or (), LOG_STATE_UNREADABLE)
         if unreadable.get("status") == "True":
             field = f"status.conditions[{LOG_STATE_UNREADABLE}]"
-            yield Sign(f"Backup {name_of(each)}", str(unreadable.get("message")), field, "True")
+            yield Sign(f"Backup {name_of(backup)}", str(unreadable.get("message")), field, "True")
 
 
 def _ignored(facts: Facts) -> Iterator[Sign]:
@@ -59,17 +59,17 @@ def _ignored(facts: Facts) -> Iterator[Sign]:
             spec = each.get("spec") or {}
             parts = [spec, *(spec.get(name) or {} for name in TEMPLATES)]
             is_mine = any(_is_of(facts, {"spec": part}) for part in parts)
-            for found in ignored_by(resource.kind, spec) if is_mine else ():
-                value = "" if found.value is None else shown(found.value)
-                yield Sign(f"{resource.kind} {name_of(each)}", found.message, found.field, value)
+            for problem in ignored_by(resource.kind, spec) if is_mine else ():
+                value = "" if problem.value is None else shown(problem.value)
+                yield Sign(f"{resource.kind} {name_of(each)}", problem.message, problem.field, value)
 
 
 def _paused(facts: Facts) -> Iterator[Sign]:
-    for each in facts.all(BACKUP_SCHEDULES):
-        spec = each.get("spec") or {}
+    for schedule in facts.all(BACKUP_SCHEDULES):
+        spec = schedule.get("spec") or {}
         templates = [{"spec": spec.get(name)} for name in TEMPLATES]
         if spec.get("pause") and any(_is_of(facts, template) for template in templates):
-            yield Sign(f"BackupSchedule {name_of(each)}", "makes no backups", "spec.pause", "true")
+            yield Sign(f"BackupSchedule {name_of(schedule)}", "makes no backups", "spec.pause", "true")
 
 
 CAUSES = (

@@ -42,11 +42,11 @@ def _problems(facts: Facts) -> list[Problem]:
 
 
 def _invalid(facts: Facts) -> Iterator[Sign]:
-    found = _problems(facts)
-    for each in found:
-        yield Sign(facts.title, each.message, each.field, "" if each.value is None else str(each.value))
+    problems = _problems(facts)
+    for problem in problems:
+        yield Sign(facts.title, problem.message, problem.field, "" if problem.value is None else str(problem.value))
     progressing = facts.condition(PROGRESSING)
-    if not found and progressing.get("reason") == INVALID and progressing.get("status") == "False":
+    if not problems and progressing.get("reason") == INVALID and progressing.get("status") == "False":
         yield Sign(facts.title, str(progressing.get("message", "")))
 
 
@@ -98,29 +98,29 @@ def _paused(facts: Facts) -> Iterator[Sign]:
 
 
 def _unknown(facts: Facts) -> Iterator[Sign]:
-    for each in unknown_fields({"spec": facts.spec}, CLUSTER_MODELS[facts.kind]):
-        yield Sign(facts.title, str(each), each.path)
+    for field in unknown_fields({"spec": facts.spec}, CLUSTER_MODELS[facts.kind]):
+        yield Sign(facts.title, str(field), field.path)
 
 
 def _overridden(facts: Facts) -> Iterator[Sign]:
     if facts.valid is not None:
-        for each in overridden(facts.valid):
-            yield Sign(facts.title, each.message, each.field, shown(each.value))
+        for problem in overridden(facts.valid):
+            yield Sign(facts.title, problem.message, problem.field, shown(problem.value))
 
 
 def _ignored(facts: Facts) -> Iterator[Sign]:
     if facts.valid is not None:
-        for each in ignored(facts.valid, facts.spec):
-            yield Sign(facts.title, each.message, each.field, shown(each.value))
+        for problem in ignored(facts.valid, facts.spec):
+            yield Sign(facts.title, problem.message, problem.field, shown(problem.value))
 
 
 def _slots(facts: Facts) -> Iterator[Sign]:
-    advanced = any(is_advanced(each) for each in facts.stateful_sets)
+    advanced = any(is_advanced(stateful_set) for stateful_set in facts.stateful_sets)
     if facts.valid is None or not facts.stateful_sets:
         return
-    for each in ignored_slots(gated(facts.valid, advanced)):
+    for slot in ignored_slots(gated(facts.valid, advanced)):
         message = "its delete slots have no effect: its StatefulSets are native ones, which remove their highest pods"
-        yield Sign(facts.title, message, f"metadata.annotations[{each}]", facts.valid.metadata.annotations[each])
+        yield Sign(facts.title, message, f"metadata.annotations[{slot}]", facts.valid.metadata.annotations[slot])
 
 
 CAUSES = (

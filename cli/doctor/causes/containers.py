@@ -18,12 +18,12 @@ _OUT_OF_MEMORY = "OOMKilled"
 def ended(tree: Json) -> Iterator[tuple[ContainerStatus, ContainerTerminated]]:
     """The containers of a pod that end repeatedly, with their last end."""
     model = pod_model(tree)
-    for each in (*model.status.init_container_statuses, *model.status.container_statuses):
-        last = each.last_state.terminated or each.state.terminated
-        waits = each.state.waiting is not None and each.state.waiting.reason == "CrashLoopBackOff"
-        loops = waits or (each.restart_count >= 2 and not model.is_ready)
+    for container in (*model.status.init_container_statuses, *model.status.container_statuses):
+        last = container.last_state.terminated or container.state.terminated
+        waits = container.state.waiting is not None and container.state.waiting.reason == "CrashLoopBackOff"
+        loops = waits or (container.restart_count >= 2 and not model.is_ready)
         if last and not is_deleted(tree) and (loops or last.reason == _OUT_OF_MEMORY) and not model.is_ready:
-            yield each, last
+            yield container, last
 
 
 def _log(facts: Facts, tree: Json, container: str, how: ContainerTerminated) -> str:

@@ -9,11 +9,13 @@ from cli.doctor.finding import Sign
 
 def _creation_rejections(facts: Facts) -> Iterator[Message]:
     """The newest rejection for each StatefulSet that lacks pods."""
-    for each in facts.stateful_sets:
-        lacks = (each.get("status") or {}).get("replicas", 0) < each["spec"].get("replicas", 1)
-        refusals = [event for event in facts.events(each, "StatefulSet", "FailedCreate") if event.is_recent(facts.now)]
-        if lacks and refusals and not is_deleted(each):
-            yield Message(each, f"StatefulSet {name_of(each)}", refusals[-1].message.strip())
+    for stateful_set in facts.stateful_sets:
+        lacks = (stateful_set.get("status") or {}).get("replicas", 0) < stateful_set["spec"].get("replicas", 1)
+        refusals = [
+            event for event in facts.events(stateful_set, "StatefulSet", "FailedCreate") if event.is_recent(facts.now)
+        ]
+        if lacks and refusals and not is_deleted(stateful_set):
+            yield Message(stateful_set, f"StatefulSet {name_of(stateful_set)}", refusals[-1].message.strip())
 
 
 _TEXTS = (

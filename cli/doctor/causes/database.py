@@ -69,8 +69,8 @@ def _sick(part: Json) -> Iterator[tuple[str, str]]:
     members = part.get("members") or {}
     if isinstance(members, list):
         # members of PD's microservices are addresses: a registered one serves
-        nodes = (each for each in members if isinstance(each, dict))
-        yield from ((str(each.get("host")), since) for each in nodes if each.get("state") != PUMP_ONLINE)
+        nodes = (member for member in members if isinstance(member, dict))
+        yield from ((str(node.get("host")), since) for node in nodes if node.get("state") != PUMP_ONLINE)
         return
     yield from ((name, since) for name, each in (part.get("captures") or {}).items() if not each.get("ready"))
     for name, each in members.items():
@@ -82,13 +82,13 @@ def _sick(part: Json) -> Iterator[tuple[str, str]]:
 def _stores(facts: Facts) -> Iterator[Sign]:
     for component in component_names(lambda row: row.is_store):
         part = _observed_part(facts, component)
-        for each in (part.get("stores") or {}).values():
-            state = str(each.get("state", ""))
+        for store in (part.get("stores") or {}).values():
+            state = str(store.get("state", ""))
             patience = _RESTART if part.get("phase") == UPGRADE else _RECONNECT
-            lasts = facts.lasts(each.get("lastTransitionTime"), patience)
+            lasts = facts.lasts(store.get("lastTransitionTime"), patience)
             if state == "Down" or (state == "Disconnected" and lasts):
-                message = f"PD does not hear of its store {each.get('id', '')}: it is {state}"
-                yield Sign(f"Pod {each.get('podName', '')}", message, f"status.{component}.stores.state", state)
+                message = f"PD does not hear of its store {store.get('id', '')}: it is {state}"
+                yield Sign(f"Pod {store.get('podName', '')}", message, f"status.{component}.stores.state", state)
 
 
 def _unreachable(facts: Facts) -> Iterator[Sign]:
@@ -96,7 +96,7 @@ def _unreachable(facts: Facts) -> Iterator[Sign]:
     condition = facts.condition("Progressing")
     if condition.get("reason") not in _UNREACHABLE:
         return
-    ready = [each for each in facts.pods if component_of(each) == "pd" and pod_model(each).is_ready]
+    ready = [pod for pod in facts.pods if component_of(pod) == "pd" and pod_model(pod).is_ready]
     if ready and all(facts.lasts(pod_model(each).ready_since, _PATIENCE) for each in ready):
         policies = ", ".join(sorted(facts.names(NETWORK_POLICIES)))
         message = f"its pods are Ready, and the operator does not reach them: {condition.get('message', '')}"
@@ -110,7 +110,7 @@ def _failed_over(facts: Facts) -> Iterator[Sign]:
         failed = part.get("failureStores") or {}
         stores = (part.get("stores") or {}).values()
         pods = {str(each.get("podName")) for each in failed.values()}
-        back = {str(each.get("podName")) for each in stores if each.get("state") == "Up"}
+        back = {str(store.get("podName")) for store in stores if store.get("state") == "Up"}
         if failed and pods <= back:
             named = ", ".join(sorted(pods))
             message = f"{named} is back, and the substitute stays until you send it away"

@@ -31,8 +31,10 @@ def _older_definition(facts: Facts) -> Iterator[Sign]:
 
 
 def _schema(crd: Json) -> Json:
-    versions = (each for each in crd["spec"].get("versions") or () if each.get("name") == TIDB_CLUSTERS.version)
-    found: Json = next(((each.get("schema") or {}).get("openAPIV3Schema") or {} for each in versions), {})
+    versions = (
+        version for version in crd["spec"].get("versions") or () if version.get("name") == TIDB_CLUSTERS.version
+    )
+    found: Json = next(((version.get("schema") or {}).get("openAPIV3Schema") or {} for version in versions), {})
     return found
 
 

@@ -23,10 +23,10 @@ _GUARDS: Mapping[str, str] = {
 def _leaving(facts: Facts) -> Iterator[tuple[Resource | None, Json]]:
     """Objects that should be gone by now."""
     candidates: list[tuple[Resource | None, Json]] = [(None, facts.cluster)]
-    candidates += [(PODS, each) for each in facts.pods]
-    candidates += [(STATEFUL_SETS, each) for each in facts.stateful_sets]
-    candidates += [(PERSISTENT_VOLUME_CLAIMS, each) for each in facts.claims]
-    candidates += [(BACKUPS, each) for each in facts.all(BACKUPS)]
+    candidates += [(PODS, pod) for pod in facts.pods]
+    candidates += [(STATEFUL_SETS, stateful_set) for stateful_set in facts.stateful_sets]
+    candidates += [(PERSISTENT_VOLUME_CLAIMS, claim) for claim in facts.claims]
+    candidates += [(BACKUPS, backup) for backup in facts.all(BACKUPS)]
     for resource, each in candidates:
         if is_deleted(each) and facts.lasts(each["metadata"]["deletionTimestamp"], _PATIENCE):
             yield resource, each

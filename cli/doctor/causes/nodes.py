@@ -102,14 +102,14 @@ _ENDED = {
 
 def _limits(tree: Json) -> str:
     """The finding about the first container whose requests differ from its limits."""
-    for each in containers_of(tree):
-        resources = each.get("resources") or {}
+    for container in containers_of(tree):
+        resources = container.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         if not {"cpu", "memory"} <= limits.keys() or requests != limits:
             set_values = [
                 f"{kind}.{key}={value}" for kind, part in resources.items() for key, value in (part or {}).items()
             ]
-            return f"{', '.join(set_values) or 'not set'} (container {each['name']})"
+            return f"{', '.join(set_values) or 'not set'} (container {container['name']})"
     return ""
 
 

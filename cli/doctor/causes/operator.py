@@ -24,7 +24,9 @@ def _cluster(facts: Facts) -> Object:
 def _not_running(facts: Facts) -> Iterator[Sign]:
     if not facts.knows(LEASES) or leaders(facts):
         return
-    pods = [f"pod {each['metadata']['namespace']}/{name_of(each)}{_state(each)}" for each in facts.operators]
+    pods = [
+        f"pod {operator['metadata']['namespace']}/{name_of(operator)}{_state(operator)}" for operator in facts.operators
+    ]
     where = ", ".join(lease.key for lease in leases(facts)) or f"{PROGRAM}*"
     there = "; ".join(pods) or "no pod of it was found"
     yield Sign(f"Lease {where}", f"no operator leads: {there}", "spec.renewTime", _renewed(facts))
@@ -43,16 +45,16 @@ def _state(tree: Json) -> str:
 
 def _sick(facts: Facts) -> Iterator[Sign]:
     """Unhealthy pods of an operator while another leads: there is no standby, or a rolling update is stuck."""
-    for each in facts.operators:
-        trouble = pod_model(each).trouble
-        if trouble and leaders(facts) and not is_deleted(each):
-            yield Sign(f"{pod(each)} of the operator", f"does not run: {trouble}")
+    for operator in facts.operators:
+        trouble = pod_model(operator).trouble
+        if trouble and leaders(facts) and not is_deleted(operator):
+            yield Sign(f"{pod(operator)} of the operator", f"does not run: {trouble}")
 
 
 def _elsewhere(facts: Facts) -> Iterator[Sign]:
     leading, cluster = leaders(facts), _cluster(facts)
-    if leading and not any(each.covers(cluster) for each in leading):
-        scopes = "; ".join(f"{each.lease}: {each.description}" for each in leading)
+    if leading and not any(leader.covers(cluster) for leader in leading):
+        scopes = "; ".join(f"{leader.lease}: {leader.description}" for leader in leading)
         own = ", ".join(f"{key}={value}" for key, value in labels_of(facts.cluster).items()) or "none"
         message = f"no operator manages it; those that are at work manage: {scopes}"
         yield Sign(facts.title, message, "metadata.labels", own)
@@ -60,9 +62,9 @@ def _elsewhere(facts: Facts) -> Iterator[Sign]:
 
 def _two(facts: Facts) -> Iterator[Sign]:
     cluster = _cluster(facts)
-    covering = [each for each in leaders(facts) if each.covers(cluster)]
+    covering = [leader for leader in leaders(facts) if leader.covers(cluster)]
     if len(covering) > 1:
-        named = " and ".join(f"{each.lease} ({each.description})" for each in covering)
+        named = " and ".join(f"{leader.lease} ({leader.description})" for leader in covering)
         yield Sign(facts.title, f"more than one operator manages it: {named}", "Lease")
     elif (conflict := facts.condition(OPERATOR_CONFLICT)).get("status") == "True":
         yield Sign(facts.title, str(conflict.get("message", "")), OPERATOR_CONFLICT, "True")
@@ -70,26 +72,26 @@ def _two(facts: Facts) -> Iterator[Sign]:
 
 def _without_holder(facts: Facts) -> Iterator[Sign]:
     cluster = _cluster(facts)
-    for each in leaders(facts):
-        if each.covers(cluster) and (lease := each.lacks(cluster)):
-            message = f"the clusters are divided into {each.count} shards, and nobody holds that of this one"
+    for leader in leaders(facts):
+        if leader.covers(cluster) and (lease := leader.lacks(cluster)):
+            message = f"the clusters are divided into {leader.count} shards, and nobody holds that of this one"
             yield Sign(facts.title, message, "Lease", lease)
 
 
 def _observing(facts: Facts) -> Iterator[Sign]:
-    for each in facts.operators:
-        for container in each["spec"].get("containers") or ():
+    for operator in facts.operators:
+        for container in operator["spec"].get("containers") or ():
             words = {*(container.get("command") or ()), *(container.get("args") or ())}
             if words & _OBSERVE:
                 message = "reports what it would write, and writes nothing"
-                yield Sign(f"{pod(each)} of the operator", message, "args", "-observe")
+                yield Sign(f"{pod(operator)} of the operator", message, "args", "-observe")
 
 
 def _unseen(facts: Facts) -> Iterator[Sign]:
     """A cluster that an operator should have noticed and has not."""
     late = facts.lasts((facts.cluster.get("metadata") or {}).get("creationTimestamp"), timedelta(minutes=1))
     cluster = _cluster(facts)
-    managed = any(each.covers(cluster) and not each.lacks(cluster) for each in leaders(facts))
+    managed = any(leader.covers(cluster) and not leader.lacks(cluster) for leader in leaders(facts))
     if late and managed and not facts.status and not is_deleted(facts.cluster):
         yield Sign(facts.title, "has no status: the operator that should manage it does not", "status")
 

@@ -53,7 +53,10 @@ def _requested(resource: str) -> Callable[[Facts, Json], str]:
         section = facts.spec.get(component_of(tree)) or {}
         if written := (section.get("requests") or section.get("limits") or {}).get(resource):
             return str(written)
-        asked = ((each.get("resources") or {}).get("requests") or {} for each in tree["spec"].get("containers") or ())
+        asked = (
+            (container.get("resources") or {}).get("requests") or {}
+            for container in tree["spec"].get("containers") or ()
+        )
         return " + ".join(str(each[resource]) for each in asked if resource in each)
 
     return value

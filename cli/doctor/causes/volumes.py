@@ -19,9 +19,9 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def _pending(facts: Facts) -> Iterator[Json]:
-    for each in facts.claims:
-        if (each.get("status") or {}).get("phase", "Pending") == "Pending" and not is_deleted(each):
-            yield each
+    for claim in facts.claims:
+        if (claim.get("status") or {}).get("phase", "Pending") == "Pending" and not is_deleted(claim):
+            yield claim
 
 
 def _claim(tree: Json) -> str:
@@ -31,7 +31,7 @@ def _claim(tree: Json) -> str:
 def _class_of(facts: Facts, claim: Json) -> Json:
     """The storage class of a claim; empty if it does not exist."""
     named = claim["spec"].get("storageClassName")
-    return next((each for each in facts.all(STORAGE_CLASSES) if name_of(each) == named), {})
+    return next((storage_class for storage_class in facts.all(STORAGE_CLASSES) if name_of(storage_class) == named), {})
 
 
 def _without_class(facts: Facts) -> Iterator[Sign]:
@@ -44,7 +44,10 @@ def _without_class(facts: Facts) -> Iterator[Sign]:
 
 
 def _without_default(facts: Facts) -> Iterator[Sign]:
-    marked = [(each["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) for each in facts.all(STORAGE_CLASSES)]
+    marked = [
+        (storage_class["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS)
+        for storage_class in facts.all(STORAGE_CLASSES)
+    ]
     for each in _pending(facts):
         unnamed = each["spec"].get("storageClassName") is None and not each["spec"].get("volumeName")
         if unnamed and facts.knows(STORAGE_CLASSES) and "true" not in marked:
@@ -97,24 +100,24 @@ def _is_free(volume: Json, storage_class: str, wanted: str) -> bool:
 
 
 def _lost(facts: Facts) -> Iterator[Sign]:
-    for each in facts.claims:
-        if (each.get("status") or {}).get("phase") == "Lost":
-            volume = str(each["spec"].get("volumeName", ""))
-            yield Sign(_claim(each), "its volume does not exist any more", "spec.volumeName", volume)
+    for claim in facts.claims:
+        if (claim.get("status") or {}).get("phase") == "Lost":
+            volume = str(claim["spec"].get("volumeName", ""))
+            yield Sign(_claim(claim), "its volume does not exist any more", "spec.volumeName", volume)
 
 
 def _of_lost_nodes(facts: Facts) -> Iterator[Sign]:
     """Local volumes whose only node is gone or silent."""
     volumes = {name_of(each): each for each in facts.all(PERSISTENT_VOLUMES)}
-    for each in facts.claims:
-        volume = volumes.get(str(each["spec"].get("volumeName", "")), {})
+    for claim in facts.claims:
+        volume = volumes.get(str(claim["spec"].get("volumeName", "")), {})
         nodes = _nodes_of(volume)
-        if not nodes or not facts.knows(NODES) or is_deleted(each):
+        if not nodes or not facts.knows(NODES) or is_deleted(claim):
             continue
         if not any(is_true(facts.nodes[name], "Ready") for name in nodes if name in facts.nodes):
             what = "is not Ready" if any(name in facts.nodes for name in nodes) else "does not exist any more"
             message = f"its volume can be reached from one node alone, which {what}"
-            yield Sign(_claim(each), message, "PersistentVolume.spec.nodeAffinity", ", ".join(nodes))
+            yield Sign(_claim(claim), message, "PersistentVolume.spec.nodeAffinity", ", ".join(nodes))
 
 
 def _nodes_of(volume: Json) -> tuple[str, ...]:
@@ -126,13 +129,13 @@ def _nodes_of(volume: Json) -> tuple[str, ...]:
 
 
 def _growing(facts: Facts) -> Iterator[Sign]:
-    for each in facts.claims:
-        events = facts.events(each, "PersistentVolumeClaim", "VolumeResizeFailed")
-        wanted = str(((each["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
-        there = str(((each.get("status") or {}).get("capacity") or {}).get("storage", wanted))
+    for claim in facts.claims:
+        events = facts.events(claim, "PersistentVolumeClaim", "VolumeResizeFailed")
+        wanted = str(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
+        there = str(((claim.get("status") or {}).get("capacity") or {}).get("storage", wanted))
         if events and parse(there) < parse(wanted):
             message = f"can't grow from {there}: {events[-1].message.strip()}"
-            yield Sign(_claim(each), message, field_of(facts, each, "requests.storage"), wanted)
+            yield Sign(_claim(claim), message, field_of(facts, claim, "requests.storage"), wanted)
 
 
 CAUSES = (

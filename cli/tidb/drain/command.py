@@ -37,7 +37,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
     if not given.yes:
         return 0
     cordon(client, node, on=True)
-    by_name = {(each.pod.object.metadata.namespace, each.pod.name): each for each in on_it}
+    by_name = {(candidate.pod.object.metadata.namespace, candidate.pod.name): candidate for candidate in on_it}
     for step in steps:
         if step.how != STAYS:
             move(session, given.node, step, by_name[step.namespace, step.pod], given.timeout)
@@ -45,8 +45,8 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 
 
 def _undo(session: Session, node: Object, on_it: Sequence[Candidate]) -> int:
-    name, told_to_go = node.metadata.name, [each for each in on_it if take_back(session.client, each)]
-    stay = [f"{each.pod.object.metadata.namespace}/{each.pod.name}" for each in told_to_go]
+    name, told_to_go = node.metadata.name, [candidate for candidate in on_it if take_back(session.client, candidate)]
+    stay = [f"{candidate.pod.object.metadata.namespace}/{candidate.pod.name}" for candidate in told_to_go]
     cordon(session.client, node, on=False)
     withdrawn = [f"pod {each} is not to go any more" for each in stay]
     document = {"node": name, "begun": False, "steps": [], "takenBack": stay}
@@ -59,13 +59,13 @@ def _page(node: str, steps: Sequence[Step], *, begun: bool) -> Page:
         yield f"no pod of a cluster runs on {node}"
     else:
         table = Columns("POD", "CLUSTER", "HOW", "NOTE")
-        for each in steps:
-            table.add(each.pod, f"{each.namespace}/{each.cluster.partition('/')[2]}", each.how, each.note)
+        for step in steps:
+            table.add(step.pod, f"{step.namespace}/{step.cluster.partition('/')[2]}", step.how, step.note)
         yield table
     if not begun:
         yield ""
         yield "Nothing was done. With --yes the node is cordoned, and one pod after another goes as above."
-    if any(each.how == STAYS for each in steps):
+    if any(step.how == STAYS for step in steps):
         yield ""
         yield f"What stays is for you: kubectl drain {node} --ignore-daemonsets --delete-emptydir-data"
 

@@ -54,9 +54,9 @@ def move(session: Session, node: str, step: Step, candidate: Candidate, timeout:
 def _others(client: Client, step: Step) -> Sight:
     """The state of the rest of the cluster: Ready as a whole, with no other change in progress."""
     found = find_cluster(client, step.namespace, step.cluster)
-    others = [each for each in list_pods(client, found.cluster) if each.name != step.pod]
-    ill = [each.name for each in others if each.is_going or not each.pod.is_ready]
-    moving = [each.name for each in others if any(one.value != NONE for one in commands_of(each.object))]
+    others = [pod for pod in list_pods(client, found.cluster) if pod.name != step.pod]
+    ill = [pod.name for pod in others if pod.is_going or not pod.pod.is_ready]
+    moving = [pod.name for pod in others if any(one.value != NONE for one in commands_of(pod.object))]
     head = summary(found)
     if ill:
         why = f"waiting for {', '.join(ill)} to be Ready"

@@ -54,7 +54,7 @@ def steps_of(candidates: Iterable[Candidate]) -> list[Step]:
             each.pod.name,
         ),
     )
-    return [_step(each) for each in ordered]
+    return [_step(candidate) for candidate in ordered]
 
 
 def _step(each: Candidate) -> Step:
@@ -101,9 +101,9 @@ def local_claims(pod: Json, volumes: Mapping[str, Json]) -> Iterator[str]:
 
 def claims_of(pod: Json) -> Iterator[str]:
     """The claims that a pod mounts."""
-    for each in pod["spec"].get("volumes") or ():
-        if "persistentVolumeClaim" in each:
-            yield each["persistentVolumeClaim"]["claimName"]
+    for volume in pod["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            yield volume["persistentVolumeClaim"]["claimName"]
 
 
 def _is_local(volume: Json) -> bool:

@@ -18,7 +18,7 @@ def find_node(client: Client, name: str) -> Object:
     """The node. Raises Failure if it does not exist, ApiError, TransportError."""
     node = client.find(NODES, name)
     if node is None:
-        known = ", ".join(each.metadata.name for each in client.list_page(NODES).items)
+        known = ", ".join(item.metadata.name for item in client.list_page(NODES).items)
         raise Failure(f"no node {name}; there is {known}")
     return node
 

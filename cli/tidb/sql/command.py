@@ -77,19 +77,19 @@ def _run(session: Session, given: argparse.Namespace, others: Sequence[str]) -> 
 def _chosen(found: Found, pods: Sequence[ClusterPod], name: str) -> ClusterPod:
     """The pod of that name, or the first Ready one of TiDB, which a roll restarts last. Raises Failure."""
     component = _servers(found)
-    servers = [each for each in pods if each.component == _TIDB]
-    if name and name not in [each.name for each in servers]:
-        known = ", ".join(each.name for each in servers)
+    servers = [pod for pod in pods if pod.component == _TIDB]
+    if name and name not in [server.name for server in servers]:
+        known = ", ".join(server.name for server in servers)
         raise Failure(f"{found.name} has no TiDB pod {name}; it has {known or 'none at all'}")
-    asked = [each for each in servers if name in ("", each.name)]
-    ready = [each for each in asked if each.pod.is_ready and not each.is_going]
+    asked = [server for server in servers if name in ("", server.name)]
+    ready = [pod for pod in asked if pod.pod.is_ready and not pod.is_going]
     if ready:
         return ready[0]
     if component.suspended:
         raise Failure(f"{found.name} hibernates and has no TiDB; `kubectl tidb wake {found.text}` starts its pods")
     if not asked:
         raise Failure(f"{found.name} has no TiDB pod{_why_none(found, component)}")
-    states = ", ".join(f"{each.name} is {each.state}" for each in asked)
+    states = ", ".join(f"{pod.name} is {pod.state}" for pod in asked)
     raise Failure(f"no TiDB pod of {found.name} is Ready: {states}; {_ask_doctor(found)}")
 
 
@@ -210,8 +210,8 @@ def _handled(numbers: Sequence[int], handler: Callable[[int, FrameType | None], 
 
     Programs that start within it do not inherit the handler, as they would inherit that a signal is ignored.
     """
-    before = {each: signal.getsignal(each) for each in numbers}
-    heard = [each for each in numbers if before[each] is not signal.SIG_IGN]
+    before = {number: signal.getsignal(number) for number in numbers}
+    heard = [number for number in numbers if before[number] is not signal.SIG_IGN]
     for each in heard:
         signal.signal(each, handler)
     try:

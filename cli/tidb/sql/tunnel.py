@@ -83,7 +83,7 @@ def tunnel(
 
 def _local_port(lines: Iterable[str]) -> int | None:
     """The port that kubectl chose; None if it ends without one."""
-    return next((int(found[1]) for line in lines if (found := _FORWARDS.match(line))), None)
+    return next((int(match[1]) for line in lines if (match := _FORWARDS.match(line))), None)
 
 
 def _listen(lines: Iterable[str], connected: Callable[[], None]) -> None:

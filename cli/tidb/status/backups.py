@@ -14,18 +14,26 @@ _LOG = "log"
 
 def backups_of(namespace: str, cluster: str, backups: Iterable[Json], schedules: Iterable[Json]) -> Backups:
     """The Backups of this cluster, by BR or through its TiDB."""
-    made = [_backup(each) for each in backups if _is_of(each["spec"], namespace, cluster)]
-    good = [each for each in made if each.mode != _LOG and each.phase == _COMPLETE]
+    made = [_backup(backup) for backup in backups if _is_of(backup["spec"], namespace, cluster)]
+    good = [backup for backup in made if backup.mode != _LOG and backup.phase == _COMPLETE]
     last = max(good, key=lambda each: each.completed, default=None)
-    others = sorted((each for each in made if each not in good), key=lambda each: each.started)
-    mine = (each for each in schedules if _is_of(each["spec"]["backupTemplate"] | _own_br(each), namespace, cluster))
+    others = sorted((backup for backup in made if backup not in good), key=lambda each: each.started)
+    mine = (
+        schedule
+        for schedule in schedules
+        if _is_of(schedule["spec"]["backupTemplate"] | _own_br(schedule), namespace, cluster)
+    )
     return Backups(last, others, sorted(map(_schedule, mine), key=lambda each: each.name))
 
 
 def without_effect(namespace: str, cluster: str, backups: Iterable[Json], schedules: Iterable[Json]) -> Iterator[str]:
     """One sentence for each Backup and schedule of this cluster that has settings without effect."""
-    mine = [("Backup", each) for each in backups if _is_of(each["spec"], namespace, cluster)]
-    own = (each for each in schedules if _is_of(each["spec"]["backupTemplate"] | _own_br(each), namespace, cluster))
+    mine = [("Backup", backup) for backup in backups if _is_of(backup["spec"], namespace, cluster)]
+    own = (
+        schedule
+        for schedule in schedules
+        if _is_of(schedule["spec"]["backupTemplate"] | _own_br(schedule), namespace, cluster)
+    )
     mine += (("BackupSchedule", each) for each in own)
     for kind, each in mine:
         for condition in (each.get("status") or {}).get("conditions") or ():

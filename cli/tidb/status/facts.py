@@ -38,7 +38,7 @@ def read_facts(client: Client, found: Found) -> Facts:
             resource.plural,
             lambda: client.list_page(resource, meta.namespace, field_selector=field_selector),
         )
-        return [each.decode() for each in page.items] if page else []
+        return [item.decode() for item in page.items] if page else []
 
     facts.pods = attempt(facts.unread, "pods", lambda: list_pods(client, found.cluster)) or []
     facts.events = those_of(EVENTS, f"involvedObject.kind={found.resource.kind},involvedObject.uid={meta.uid}")

@@ -45,7 +45,7 @@ def _voters(known: Mapping[str, PDMember], leader: PDMember | None) -> dict[str,
 
 @members.register
 def _of_microservice(status: PDMSStatus) -> dict[str, Member]:
-    return {_pod(each.rpartition("//")[2]): Member("", "registered", True) for each in status.members}
+    return {_pod(member.rpartition("//")[2]): Member("", "registered", True) for member in status.members}
 
 
 @members.register
@@ -60,7 +60,8 @@ def _of_tiflash(status: TiFlashStatus) -> dict[str, Member]:
 
 def _stores(known: Mapping[str, TiKVStore]) -> dict[str, Member]:
     return {
-        each.pod_name: Member(each.id, each.state, each.is_up, leaders=each.leader_count) for each in known.values()
+        store.pod_name: Member(store.id, store.state, store.is_up, leaders=store.leader_count)
+        for store in known.values()
     }
 
 
@@ -88,7 +89,10 @@ def _of_ticdc(status: TiCDCStatus) -> dict[str, Member]:
 
 @members.register
 def _of_pump(status: PumpStatus) -> dict[str, Member]:
-    return {_pod(each.host): Member(each.node_id, each.state, each.state == PUMP_ONLINE) for each in status.members}
+    return {
+        _pod(member.host): Member(member.node_id, member.state, member.state == PUMP_ONLINE)
+        for member in status.members
+    }
 
 
 @members.register
@@ -104,14 +108,14 @@ def failures(_status: ComponentStatus, _component: str) -> Iterator[Failure]:
 
 @failures.register
 def _members_of_pd(status: PDStatus, component: str) -> Iterator[Failure]:
-    for each in status.failure_members.values():
-        yield Failure(component, each.pod_name, each.member_id, each.created_at or "", each.host_down)
+    for record in status.failure_members.values():
+        yield Failure(component, record.pod_name, record.member_id, record.created_at or "", record.host_down)
 
 
 @failures.register
 def _masters(status: DMMasterStatus, component: str) -> Iterator[Failure]:
-    for each in status.failure_members.values():
-        yield Failure(component, each.pod_name, each.member_id, each.created_at or "", False)
+    for record in status.failure_members.values():
+        yield Failure(component, record.pod_name, record.member_id, record.created_at or "", False)
 
 
 @failures.register
@@ -125,20 +129,20 @@ def _stores_of_tiflash(status: TiFlashStatus, component: str) -> Iterator[Failur
 
 
 def _lost_stores(known: Mapping[str, TiKVFailureStore], component: str) -> Iterator[Failure]:
-    for each in known.values():
-        yield Failure(component, each.pod_name, each.store_id, each.created_at or "", each.host_down)
+    for record in known.values():
+        yield Failure(component, record.pod_name, record.store_id, record.created_at or "", record.host_down)
 
 
 @failures.register
 def _servers_of_tidb(status: TiDBStatus, component: str) -> Iterator[Failure]:
-    for each in status.failure_members.values():
-        yield Failure(component, each.pod_name, "", each.created_at or "", False)
+    for record in status.failure_members.values():
+        yield Failure(component, record.pod_name, "", record.created_at or "", False)
 
 
 @failures.register
 def _workers(status: DMWorkerStatus, component: str) -> Iterator[Failure]:
-    for each in status.failure_members.values():
-        yield Failure(component, each.pod_name, "", each.created_at or "", False)
+    for record in status.failure_members.values():
+        yield Failure(component, record.pod_name, "", record.created_at or "", False)
 
 
 def _pod(host: str) -> str:

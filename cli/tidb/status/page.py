@@ -42,13 +42,13 @@ def page_of(report: Report, now: datetime) -> Page:
 def page_of_all(clusters: Iterable[Summary], now: datetime, *, with_namespace: bool) -> Page:
     """A line for each cluster: whether it serves, why not, and what it waits for."""
     table = Columns(*(["NAMESPACE"] if with_namespace else []), "CLUSTER", "READY", "COMPONENTS", "WAITS")
-    for each in clusters:
+    for cluster in clusters:
         table.add(
-            *([each.namespace] if with_namespace else []),
-            f"{'dc/' if each.kind == 'DMCluster' else ''}{each.name}",
-            _yes_or_no(each.ready),
-            "\n".join(map(_count, each.components)),
-            "\n".join(filter(None, (_why_not_ready(each, now), *(_short(wait, now) for wait in each.waits)))),
+            *([cluster.namespace] if with_namespace else []),
+            f"{'dc/' if cluster.kind == 'DMCluster' else ''}{cluster.name}",
+            _yes_or_no(cluster.ready),
+            "\n".join(map(_count, cluster.components)),
+            "\n".join(filter(None, (_why_not_ready(cluster, now), *(_short(wait, now) for wait in cluster.waits)))),
         )
     yield table
 
@@ -91,13 +91,17 @@ def _indented(text: str) -> Padding:
 
 def _components(components: Iterable[Component], now: datetime) -> Page:
     table = Columns("COMPONENT", "READY", "UPDATED", "MEMBERS", "PHASE", "IMAGE")
-    for each in components:
-        pods = Text(f"{each.ready}/{each.desired}", GOOD if each.ready == each.desired else UNDER_WAY)
-        members = _members(each, now)
-        if each.slots:
-            pods.append(f" without {', '.join(map(str, each.slots))}")
-        updated = Text(f"{each.updated}/{each.desired}", GOOD if each.updated == each.desired else UNDER_WAY)
-        table.add(each.name, pods, updated, members, each.phase, each.image)
+    for component in components:
+        pods = Text(
+            f"{component.ready}/{component.desired}", GOOD if component.ready == component.desired else UNDER_WAY
+        )
+        members = _members(component, now)
+        if component.slots:
+            pods.append(f" without {', '.join(map(str, component.slots))}")
+        updated = Text(
+            f"{component.updated}/{component.desired}", GOOD if component.updated == component.desired else UNDER_WAY
+        )
+        table.add(component.name, pods, updated, members, component.phase, component.image)
     return [table] if table else []
 
 
@@ -112,11 +116,11 @@ def _members(component: Component, now: datetime) -> Text:
 
 def _pods(pods: Iterable[Pod]) -> Page:
     table = Columns("POD", "NODE", "STATE", "MEMBER")
-    for each in pods:
-        again = f"{each.restarts} restart{'s' * (each.restarts > 1)}" if each.restarts else ""
-        state = Text("\n".join(filter(None, (each.state, again))), GOOD if each.ready else BAD)
-        role = "\n".join(filter(None, (member_in_words(each.member), *each.commands)))
-        table.add(each.name, each.node, state, role)
+    for pod in pods:
+        again = f"{pod.restarts} restart{'s' * (pod.restarts > 1)}" if pod.restarts else ""
+        state = Text("\n".join(filter(None, (pod.state, again))), GOOD if pod.ready else BAD)
+        role = "\n".join(filter(None, (member_in_words(pod.member), *pod.commands)))
+        table.add(pod.name, pod.node, state, role)
     return [table] if table else []
 
 
@@ -132,22 +136,22 @@ def member_in_words(member: Member | None) -> str:
 
 
 def _failures(report: Report, now: datetime) -> Page:
-    for each in report.failures:
-        what = " ".join(filter(None, (each.component, each.pod, each.id and f"({each.id})")))
-        since = ago(each.since, now)
-        facts = (what, f"{since} ago" if since else "", "host down" if each.host_down else "")
+    for failure in report.failures:
+        what = " ".join(filter(None, (failure.component, failure.pod, failure.id and f"({failure.id})")))
+        since = ago(failure.since, now)
+        facts = (what, f"{since} ago" if since else "", "host down" if failure.host_down else "")
         yield _indented(", ".join(filter(None, facts)))
 
 
 def _volumes(report: Report) -> Page:
-    for each in report.volumes:
-        to = ", ".join(filter(None, (each.capacity, each.storage_class)))
-        yield _indented(f"{each.component}: {each.done} of {each.count} volumes {each.name} are {to}")
+    for volume in report.volumes:
+        to = ", ".join(filter(None, (volume.capacity, volume.storage_class)))
+        yield _indented(f"{volume.component}: {volume.done} of {volume.count} volumes {volume.name} are {to}")
 
 
 def _certificates(report: Report) -> Page:
-    if found := report.certificates:
-        yield _indented(f"{found.reason}: {found.message}")
+    if certificates := report.certificates:
+        yield _indented(f"{certificates.reason}: {certificates.message}")
 
 
 def _backups(report: Report, now: datetime) -> Page:
@@ -156,8 +160,8 @@ def _backups(report: Report, now: datetime) -> Page:
         yield _indented(f"last good: {_backup(backups.last_good, now)}")
     elif backups.others or backups.schedules:
         yield _indented("no good one yet")
-    yield from (_indented(_backup(each, now)) for each in backups.others)
-    yield from (_indented(_schedule(each)) for each in backups.schedules)
+    yield from (_indented(_backup(backup, now)) for backup in backups.others)
+    yield from (_indented(_schedule(schedule)) for schedule in backups.schedules)
 
 
 def _backup(backup: Backup, now: datetime) -> str:
@@ -173,18 +177,18 @@ def _schedule(schedule: Schedule) -> str:
 
 
 def _monitors(report: Report) -> Page:
-    for each in report.monitors:
-        yield _indented(f"{each.name} {'Ready' if each.ready else 'not Ready'}: {each.message}")
+    for monitor in report.monitors:
+        yield _indented(f"{monitor.name} {'Ready' if monitor.ready else 'not Ready'}: {monitor.message}")
 
 
 def _events(events: Iterable[Event], now: datetime) -> Page:
     table = Columns()
-    for each in events:
-        often = f"{each.count} times: " if each.count > 1 else ""
-        style = BAD if each.type == "Warning" else FAINT
-        table.add(ago(each.time, now), Text(each.reason, style), shorten(f"{often}{each.message}", _LONGEST_EVENT))
+    for event in events:
+        often = f"{event.count} times: " if event.count > 1 else ""
+        style = BAD if event.type == "Warning" else FAINT
+        table.add(ago(event.time, now), Text(event.reason, style), shorten(f"{often}{event.message}", _LONGEST_EVENT))
     return [Padding(table, (0, 0, 0, _INDENT))] if table else []
 
 
 def _unread(report: Report) -> Page:
-    yield from (_indented(f"{each.what}: {each.why}") for each in report.unread)
+    yield from (_indented(f"{unread.what}: {unread.why}") for unread in report.unread)

@@ -54,34 +54,34 @@ def summary(found: Found) -> Summary:
 def report_of(facts: Facts) -> Report:
     """A cluster in full."""
     found = facts.found
-    cluster = gated(found.cluster, any(is_in_advanced(each.object) for each in facts.pods))
+    cluster = gated(found.cluster, any(is_in_advanced(pod.object) for pod in facts.pods))
     meta = found.object.metadata
     statuses = _statuses(cluster)
     return Report(
         **structs.asdict(summary(found)) | {"components": list(_components(cluster))},
         pods=list(_pods(cluster, facts.pods, statuses)),
-        failures=[each for name, status in statuses.items() for each in failures(status, name)],
-        volumes=[each for name, status in statuses.items() for each in _volumes(name, status)],
+        failures=[failure for name, status in statuses.items() for failure in failures(status, name)],
+        volumes=[volume for name, status in statuses.items() for volume in _volumes(name, status)],
         without_effect=[
-            *(each.message for each in cluster.status.conditions if _is_unheeded(each)),
-            *(f"{each}: the cluster's StatefulSets are native" for each in ignored_slots(cluster) if facts.pods),
+            *(condition.message for condition in cluster.status.conditions if _is_unheeded(condition)),
+            *(f"{slot}: the cluster's StatefulSets are native" for slot in ignored_slots(cluster) if facts.pods),
             *without_effect(meta.namespace, meta.name, facts.backups, facts.schedules),
         ],
         certificates=_certificates(cluster),
         backups=backups_of(meta.namespace, meta.name, facts.backups, facts.schedules),
-        monitors=[_monitor(each) for each in facts.monitors if _is_monitored_by(found, each)],
+        monitors=[_monitor(monitor) for monitor in facts.monitors if _is_monitored_by(found, monitor)],
         events=_events(facts.events),
         unread=facts.unread,
     )
 
 
 def _statuses(cluster: Cluster) -> Mapping[str, ComponentStatus]:
-    found = ((each.name, status_of(cluster, each.name)) for each in workloads(cluster))
+    found = ((workload.name, status_of(cluster, workload.name)) for workload in workloads(cluster))
     return {name: status for name, status in found if status is not None}
 
 
 def _condition(cluster: Cluster, kind: str) -> ClusterCondition | None:
-    return next((each for each in cluster.status.conditions if each.type == kind), None)
+    return next((condition for condition in cluster.status.conditions if condition.type == kind), None)
 
 
 def _is_unheeded(condition: ClusterCondition) -> bool:
@@ -90,20 +90,20 @@ def _is_unheeded(condition: ClusterCondition) -> bool:
 
 def _components(cluster: Cluster) -> Iterator[report.Component]:
     statuses = _statuses(cluster)
-    for each in workloads(cluster):
-        status = statuses.get(each.name)
+    for workload in workloads(cluster):
+        status = statuses.get(workload.name)
         health = status.health if status else []
-        last_seen, pods = _last_seen(status) if status else None, desired_ordinals(cluster, each.name)
+        last_seen, pods = _last_seen(status) if status else None, desired_ordinals(cluster, workload.name)
         yield report.Component(
-            name=each.name,
+            name=workload.name,
             ready=status.ready_replicas if status else 0,
             updated=int(((status.stateful_set if status else None) or {}).get("updatedReplicas") or 0),
-            desired=_desired(cluster, each),
+            desired=_desired(cluster, workload),
             members=None if last_seen else len(health),
             healthy=None if last_seen else sum(health),
             phase=status.phase if status else "",
-            version=each.version,
-            image=each.image,
+            version=workload.version,
+            image=workload.image,
             last_seen=last_seen,
             slots=sorted(slot for slot in pods.slots if slot < pods.bound),
         )
@@ -194,16 +194,16 @@ def _down(member: report.Member | None) -> report.Member | None:
 
 
 def _volumes(component: str, status: ComponentStatus) -> Iterator[report.Volume]:
-    for each in status.volumes.values():
-        done = min(each.modified_count, each.resized_count)
-        if done < each.bound_count:
-            capacity, volume_class = str(each.modified_capacity), each.modified_storage_class
-            yield report.Volume(component, each.name, each.bound_count, done, capacity, volume_class)
+    for volume in status.volumes.values():
+        done = min(volume.modified_count, volume.resized_count)
+        if done < volume.bound_count:
+            capacity, volume_class = str(volume.modified_capacity), volume.modified_storage_class
+            yield report.Volume(component, volume.name, volume.bound_count, done, capacity, volume_class)
 
 
 def _certificates(cluster: Cluster) -> report.Certificates | None:
-    found = _condition(cluster, CERTIFICATES)
-    return report.Certificates(found.status == "True", found.reason, found.message) if found else None
+    condition = _condition(cluster, CERTIFICATES)
+    return report.Certificates(condition.status == "True", condition.reason, condition.message) if condition else None
 
 
 def _is_monitored_by(found: Found, monitor: Json) -> bool:
@@ -212,8 +212,8 @@ def _is_monitored_by(found: Found, monitor: Json) -> bool:
     named = (spec.get("dm") or {}) if found.resource == DM_CLUSTERS else spec
     own = monitor["metadata"]["namespace"]
     return any(
-        (each.get("namespace") or own, each.get("name")) == (meta.namespace, meta.name)
-        for each in named.get("clusters") or ()
+        (cluster.get("namespace") or own, cluster.get("name")) == (meta.namespace, meta.name)
+        for cluster in named.get("clusters") or ()
     )
 
 

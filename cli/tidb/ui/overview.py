@@ -23,7 +23,7 @@ class Overview:
     @property
     def ready(self) -> int:
         """The number of Ready clusters."""
-        return sum(each.ready for each in self.clusters)
+        return sum(cluster.ready for cluster in self.clusters)
 
     @property
     def needing_user(self) -> int:
@@ -33,7 +33,7 @@ class Overview:
 
 def needs_user(cluster: Summary) -> bool:
     """True if a wait of the cluster does not end by itself."""
-    return any(each.needs_user for each in cluster.waits)
+    return any(wait.needs_user for wait in cluster.waits)
 
 
 def read_overview(client: Client, asked: str, own: str) -> Overview:
@@ -42,7 +42,7 @@ def read_overview(client: Client, asked: str, own: str) -> Overview:
     Raises ApiError, TransportError.
     """
     unread, namespaces = list[Unread](), [asked] if asked else ["", own]
-    found = [(kind, each) for kind in KINDS for each in _listed(client, kind, namespaces, unread)]
+    found = [(kind, obj) for kind in KINDS for obj in _listed(client, kind, namespaces, unread)]
     clusters = list[Summary]()
     for kind, each in found:
         try:

@@ -31,7 +31,7 @@ class PlaygroundView:
 def read_playground(client: Client) -> PlaygroundView:
     """What is broken in the sandbox. Raises ApiError, TransportError."""
     nodes = client.list_page(NODES, metadata_only=True).items
-    return PlaygroundView([each.metadata.name for each in nodes], _faults(client, "GET")["faults"])
+    return PlaygroundView([node.metadata.name for node in nodes], _faults(client, "GET")["faults"])
 
 
 def play(client: Client, asked: Mapping[str, str]) -> None:

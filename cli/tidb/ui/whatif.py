@@ -96,7 +96,7 @@ def plan_view(client: Client, rehearse: Rehearse, place: tuple[str, str], asked:
         return PlanView(summary(found), wish)
     settings = list(_settings(found.object.decode()["spec"], wish.spec))
     document, command = _rehearsed(rehearse, "plan", place, settings)
-    results = [_planned(each) for each in document["clusters"]]
+    results = [_planned(cluster) for cluster in document["clusters"]]
     rehearsed = Rehearsed(results, document["differences"], command)
     return PlanView(summary(found), wish, _patch(found, wish.spec), rehearsed)
 
@@ -135,13 +135,13 @@ def _joined(patch: Json, other: Json) -> Json:
 
 
 def _are_objects(*values: object) -> bool:
-    return all(isinstance(each, dict) for each in values)
+    return all(isinstance(value, dict) for value in values)
 
 
 def _typed(text: str) -> Json:
     """The fields of `spec` that a form has in YAML. Raises Failure."""
     try:
-        documents = [each for each in decode_documents(text.encode("utf-8", "replace")) if each is not None]
+        documents = [document for document in decode_documents(text.encode("utf-8", "replace")) if document is not None]
     except BadDocument as error:
         raise Failure(f"Other fields: {error}") from None
     match documents:
@@ -178,7 +178,7 @@ def drill_view(client: Client, rehearse: Rehearse, place: tuple[str, str], asked
         return DrillView(found.report, losses, fail, lasting)
     flags = [f"--fail={fail}", *([f"--for={lasting}"] if lasting else [])]
     document, command = _rehearsed(rehearse, "drill", place, flags)
-    results = [_drilled(each) for each in document["moments"][0]["clusters"]]
+    results = [_drilled(cluster) for cluster in document["moments"][0]["clusters"]]
     return DrillView(found.report, losses, fail, lasting, Rehearsed(results, document["differences"], command))
 
 
@@ -221,7 +221,7 @@ def _patch(found: Found, spec: Json) -> str:
 
 def _planned(document: Json) -> Result:
     forecast = convert(document | {"floors": document["lowest"]}, Forecast)
-    lines = [f"Warning: {each}" for each in forecast.warnings]
+    lines = [f"Warning: {warning}" for warning in forecast.warnings]
     lines += [plan.lowest(forecast.floors)] if forecast.floors else []
     verdict, timeline = plan.verdict(forecast), plan.timeline_of(forecast)
     return Result(document["cluster"], verdict, plan.goes(forecast), timeline, lines)

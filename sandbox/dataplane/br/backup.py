@@ -37,8 +37,8 @@ def back_up(run: Run) -> None:
         raise Failed("backup meta file exists in destination, there may be some backup files in the path already")
     checkpoint = _begin(run, names)
     tables = run.cluster().tables
-    meant = [each for each in tables.tables(checkpoint.version) if run.request.means_table(each)]
-    by_region = {each.id: each for each in meant}
+    meant = [table for table in tables.tables(checkpoint.version) if run.request.means_table(table)]
+    by_region = {table.id: table for table in meant}
     count = len(run.cluster().stores.regions)
     for region in range(count):
         if region not in checkpoint.files:

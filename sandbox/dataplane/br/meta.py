@@ -39,9 +39,9 @@ class Meta:
     def encode(self) -> bytes:
         """Encode as protobuf."""
         dbs = [(_SCHEMAS, message([(_DB, json.dumps({"db_name": each}).encode())])) for each in self.schemas]
-        tables = [(_SCHEMAS, message([(_DB, _db(each)), (_TABLE, _told(each))])) for each in self.tables]
-        files = [(_FILES, _file(each)) for each in self.files]
-        size = sum(each.size for each in self.files)
+        tables = [(_SCHEMAS, message([(_DB, _db(table)), (_TABLE, _told(table))])) for table in self.tables]
+        files = [(_FILES, _file(file)) for file in self.files]
+        size = sum(file.size for file in self.files)
         numbers = [(_END, self.end), (_SIZE, size)]
         return message([(_CLUSTER_ID, self.cluster), *files, *numbers, *dbs, *tables])
 
@@ -56,7 +56,7 @@ def decode(content: bytes) -> Meta:
     except (NoMessage, LookupError, TypeError) as error:
         raise ValueError(f"backupmeta is incomplete: {error}") from error
     schemas = tuple(each for each in saved if isinstance(each, str))
-    tables = tuple(each for each in saved if isinstance(each, Table))
+    tables = tuple(table for table in saved if isinstance(table, Table))
     return Meta(int(cluster), int(end), schemas, tables, files)
 
 

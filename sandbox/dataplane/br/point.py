@@ -92,7 +92,7 @@ def _log_start(run: Run) -> int:
 
 def _restored(tables: Tables, saved: Meta) -> dict[int, Table]:
     """The restored tables of the snapshot, by their old ids."""
-    now = {(each.schema, each.name): each for each in tables.tables()}
+    now = {(table.schema, table.name): table for table in tables.tables()}
     return {old.id: now[old.schema, old.name] for old in saved.tables}
 
 
@@ -132,7 +132,7 @@ class _Replay:
             self.tables.drop_table(table)
 
     def _named(self, schema: str, name: str) -> Iterator[Table]:
-        return (each for each in self.tables.tables() if (each.schema, each.name) == (schema, name))
+        return (table for table in self.tables.tables() if (table.schema, table.name) == (schema, name))
 
 
 def _table_of(key: bytes) -> int | None:

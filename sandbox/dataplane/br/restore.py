@@ -33,7 +33,7 @@ class _Checkpoint:
 def restore(run: Run) -> None:
     """Run the restore. Raises Failed, OSError."""
     saved = read(run)
-    meant = {each.id: each for each in saved.tables if run.request.means_table(each)}
+    meant = {table.id: table for table in saved.tables if run.request.means_table(table)}
     files = [each for each in saved.files if each.table in meant]
     checkpoint = _begin(run, saved, meant)
     for number, file in enumerate(files, 1):
@@ -96,8 +96,8 @@ def _require_fresh(run: Run, tables: Tables, meant: dict[int, Table]) -> None:
     if run.request.words[-1] == "full" and not run.request.filters and there:
         why = f"cluster is not fresh, found {len(there)} user tables"
         raise Failed(f"[BR:Restore:ErrRestoreNotFreshCluster]{why}")
-    names = {(each.schema, each.name) for each in there}
-    if taken := [each for each in meant.values() if (each.schema, each.name) in names]:
+    names = {(table.schema, table.name) for table in there}
+    if taken := [table for table in meant.values() if (table.schema, table.name) in names]:
         raise Failed(f"[BR:Restore:ErrTableAlreadyExisted]table {taken[0].schema}.{taken[0].name} already exists")
 
 

@@ -102,7 +102,7 @@ class Run:
         """Print a line in TiDB's unified log format."""
         wall = self.surroundings.clock.wall()
         stamp = f"{wall:%Y/%m/%d %H:%M:%S}.{wall.microsecond // 1000:03} +00:00"
-        self.say(f"[{stamp}] [{level}] [{message}]{''.join(f' [{each}]' for each in fields)}")
+        self.say(f"[{stamp}] [{level}] [{message}]{''.join(f' [{field}]' for field in fields)}")
 
     def progress(self, done: int, of: int) -> None:
         """Print the progress."""

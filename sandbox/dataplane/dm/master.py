@@ -42,7 +42,7 @@ def find_masters(addresses: str, launch: Launch, deps: Dependencies) -> PdCluste
     """The cluster behind the addresses in a worker's arguments, if it has a reachable leader."""
     origin = Origin.of(launch)
     every = (deps.network.find(f"{_scheme(launch)}://{each}", origin) for each in addresses.split(",") if each)
-    found = next((each for each in every if each is not None), None)
+    found = next((running for running in every if running is not None), None)
     process = found.process if found is not None else None
     cluster = process.cluster if isinstance(process, DMMasterProcess) else None
     leader = cluster.leader if cluster is not None else None

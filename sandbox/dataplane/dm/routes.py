@@ -45,13 +45,13 @@ def _members(cluster: PdCluster, leader: Member, book: Book, asked: set[str]) ->
     if "leader" in asked:
         found.append({"leader": {"msg": "", "name": leader.name, "addr": _address(leader)}})
     if "master" in asked:
-        masters = [_shown(each) for each in sorted(cluster.members.values(), key=lambda each: each.name)]
+        masters = [_shown(member) for member in sorted(cluster.members.values(), key=lambda each: each.name)]
         found.append({"master": {"msg": "", "masters": masters}})
     if "worker" in asked:
         book.schedule()
         workers = [
-            {"name": each.name, "addr": each.address, "stage": each.stage, "source": each.source}
-            for each in book.workers()
+            {"name": worker.name, "addr": worker.address, "stage": worker.stage, "source": worker.source}
+            for worker in book.workers()
         ]
         found.append({"worker": {"msg": "", "workers": workers}})
     return _agreed(members=found)

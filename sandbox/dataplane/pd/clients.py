@@ -15,7 +15,7 @@ def find_pd(endpoints: str, launch: Launch, deps: Dependencies, *, timestamps: b
     """
     origin = Origin.of(launch)
     every = (deps.network.find(each, origin) for each in endpoints.split(",") if each)
-    found = next((each for each in every if each is not None), None)
+    found = next((running for running in every if running is not None), None)
     process = found.process if found is not None else None
     cluster = process.cluster if isinstance(process, PdProcess) else None
     leader = cluster.leader if cluster is not None else None

@@ -160,8 +160,8 @@ class PdCluster:
     def needs_tls(self) -> bool:
         """True if a member speaks TLS or has an https URL; otherwise all members accept each other."""
         return any(
-            each.peer_url.startswith("https:") or (each.voter is not None and each.voter.speaks_tls)
-            for each in self.members.values()
+            member.peer_url.startswith("https:") or (member.voter is not None and member.voter.speaks_tls)
+            for member in self.members.values()
         )
 
     @property
@@ -176,7 +176,7 @@ class PdCluster:
 
     def has_quorum(self) -> bool:
         """True if more than half of all members vote, counting those that never started as members."""
-        return at_least(len(self.members) // 2 + 1, (each for each in self.members.values() if each.healthy))
+        return at_least(len(self.members) // 2 + 1, (member for member in self.members.values() if member.healthy))
 
     def add(self, name: str, peer_url: str, client_url: str, version: str) -> Member:
         """Add the first member, which starts immediately."""
@@ -238,8 +238,8 @@ class PdCluster:
 
     def changed(self) -> None:
         """Record that a tick may be needed: members, votes, the leader or stores have changed."""
-        for each in self.serving:
-            each.woken = True
+        for voter in self.serving:
+            voter.woken = True
 
     def quiet_until(self) -> float:
         """The clock time before which a tick has no effect and returns the same.

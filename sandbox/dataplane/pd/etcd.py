@@ -128,10 +128,10 @@ def _delete_range(etcd: Etcd, asked: Json, now: float) -> Json:
 def _txn(etcd: Etcd, asked: Json, now: float) -> Json:
     """A transaction of deletions without conditions. Raises ValueError for any other."""
     steps = asked.get("success") or []
-    if asked.get("compare") or asked.get("failure") or any([*each] != ["requestDeleteRange"] for each in steps):
+    if asked.get("compare") or asked.get("failure") or any([*step] != ["requestDeleteRange"] for step in steps):
         raise ValueError("the sandbox's etcd knows transactions of deletions alone")
-    answers = [_delete_range(etcd, each["requestDeleteRange"], now) for each in steps]
-    return {"succeeded": True, "responses": [{"response_delete_range": each} for each in answers]}
+    answers = [_delete_range(etcd, step["requestDeleteRange"], now) for step in steps]
+    return {"succeeded": True, "responses": [{"response_delete_range": answer} for answer in answers]}
 
 
 def _grant(etcd: Etcd, asked: Json, now: float) -> Json:

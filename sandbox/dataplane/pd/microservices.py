@@ -43,16 +43,28 @@ class Registry:
 
     def members(self, service: str, now: float) -> "list[MicroserviceProcess]":
         """The registered members; a dead one stays until its lease expires."""
-        found = [each for each in self._members.get(service, ()) if not each.has_expired(now)]
+        found = [
+            microservice_process
+            for microservice_process in self._members.get(service, ())
+            if not microservice_process.has_expired(now)
+        ]
         # a member that was only partitioned registers again
-        self._members[service] = [each for each in self._members.get(service, ()) if each in found or each.exit is None]
+        self._members[service] = [
+            microservice_process
+            for microservice_process in self._members.get(service, ())
+            if microservice_process in found or microservice_process.exit is None
+        ]
         return found
 
     def candidates(self, service: str, now: float) -> "list[MicroserviceProcess]":
         """The members that may be primary."""
         there = self.members(service, now)
-        stay = [each for each in self._groups.get(service, ()) if each in there]
-        stay += [each for each in there if each not in stay]
+        stay = [
+            microservice_process
+            for microservice_process in self._groups.get(service, ())
+            if microservice_process in there
+        ]
+        stay += [microservice_process for microservice_process in there if microservice_process not in stay]
         self._groups[service] = stay[: _GROUP_SIZE.get(service)]
         return self._groups[service]
 
@@ -65,7 +77,9 @@ class Registry:
         there = self.candidates(service, now)
         current = self._primaries.get(service)
         if current is None or current not in there:
-            current = next((each for each in there if each.serves()), None)
+            current = next(
+                (microservice_process for microservice_process in there if microservice_process.serves()), None
+            )
             if current is None:
                 return None
             self._primaries[service] = current
@@ -155,8 +169,15 @@ class MicroserviceProcess(ServerProcess):
             return Answer(text(503, _NO_PRIMARY))
         if wanted == primary.name:
             return Answer(text(200, '"success"'))
-        others = [each for each in cluster.services.candidates(self.service, now) if each is not primary]
-        target = next((each for each in others if wanted in ("", each.name) and each.serves()), None)
+        others = [candidate for candidate in cluster.services.candidates(self.service, now) if candidate is not primary]
+        target = next(
+            (
+                microservice_process
+                for microservice_process in others
+                if wanted in ("", microservice_process.name) and microservice_process.serves()
+            ),
+            None,
+        )
         if target is None:
             return Answer(text(500, f'"no valid secondary to transfer primary, from {primary.name} to {wanted}"'))
         cluster.services.transfer(self.service, target)

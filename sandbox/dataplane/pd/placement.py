@@ -30,14 +30,14 @@ class Placement:
         """The number of voters of a region; among rules for parts of the keys, only TiFlash's are modelled."""
         if not self.is_enabled:
             return self._config.max_replicas
-        rules = [each for each in self.rules() if not each["start_key"] and not each["end_key"]]
-        return sum(each["count"] for each in rules if each["role"] != "learner")
+        rules = [rule for rule in self.rules() if not rule["start_key"] and not rule["end_key"]]
+        return sum(rule["count"] for rule in rules if rule["role"] != "learner")
 
     @property
     def of_tiflash(self) -> dict[str, int]:
         """The number of replicas of each TiFlash rule; empty while rules are disabled."""
         rules = self.rules("tiflash") if self.is_enabled else []
-        return {each["id"]: each["count"] for each in rules if each["role"] == "learner"}
+        return {rule["id"]: rule["count"] for rule in rules if rule["role"] == "learner"}
 
     def rules(self, group: str = "") -> list[Json]:
         """The rules of one group, or all."""

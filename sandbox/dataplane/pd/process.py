@@ -151,9 +151,13 @@ class PdProcess(ServerProcess):
         cluster = self.cluster
         if cluster is None or not cluster.needs_tls:
             return True
-        found = [each.voter for each in cluster.members.values()]
-        others = [each for each in found if isinstance(each, PdProcess) and each is not self and each._serves()]
-        accepted = (each for each in others if self._accepts(each) and each._accepts(self))
+        found = [member.voter for member in cluster.members.values()]
+        others = [
+            pd_process
+            for pd_process in found
+            if isinstance(pd_process, PdProcess) and pd_process is not self and pd_process._serves()
+        ]
+        accepted = (pd_process for pd_process in others if self._accepts(pd_process) and pd_process._accepts(self))
         return at_least((1 + len(others)) // 2, accepted)
 
     def _accepts(self, other: "PdProcess") -> bool:
@@ -271,7 +275,7 @@ class PdProcess(ServerProcess):
             self._end(Exit(1, "interrupted before the join file was written"))
             return
         members = data.cluster.members.values()
-        self._disk.files["join"] = ",".join(f"{each.name or self.name}={each.peer_url}" for each in members)
+        self._disk.files["join"] = ",".join(f"{member.name or self.name}={member.peer_url}" for member in members)
         self._settle(data)
 
     def _settle(self, data: PdData) -> None:

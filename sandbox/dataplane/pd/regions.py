@@ -111,7 +111,7 @@ class _Board:
 
     def target(self, region: Region, instead_of: int | None = None) -> int | None:
         """The store for the region's next peer, or to replace the peer on `instead_of`."""
-        free = [each.id for each in self.places.values() if each.takes_peers and each.id not in region.peers]
+        free = [place.id for place in self.places.values() if place.takes_peers and place.id not in region.peers]
 
         def rank(store: int) -> tuple[int, int, int]:
             return self.nearness(region, store, instead_of), self.peers[store], store
@@ -120,7 +120,7 @@ class _Board:
 
     def nearness(self, region: Region, store: int, instead_of: int | None) -> int:
         """How much of its location a store shares with the region's other peers; 0 without locations."""
-        others = (self.places[each] for each in region.peers if each in self.places and each not in (store, instead_of))
+        others = (self.places[peer] for peer in region.peers if peer in self.places and peer not in (store, instead_of))
         return sum(_shared(self.places[store].location, other.location) for other in others)
 
     def successor(self, peers: Collection[int]) -> int | None:

@@ -296,7 +296,7 @@ def _recovering(call: _Call) -> Response:
 def _ms_members(call: _Call) -> Response:
     if not call.process.is_api_only:
         return _json(404, "not support micro service")
-    return _json(200, [each.shown() for each in call.cluster.services.members(call.names[0], call.now)])
+    return _json(200, [member.shown() for member in call.cluster.services.members(call.names[0], call.now)])
 
 
 def _ms_primary(call: _Call) -> Response:

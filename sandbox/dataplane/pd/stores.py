@@ -165,7 +165,7 @@ class Stores:
 
     def resume(self, stores: Iterable[Store], regions: Iterable[Region]) -> None:
         """Take over the stores and regions of a cluster that has existed before."""
-        self._by_id = {each.id: each for each in stores}
+        self._by_id = {store.id: store for store in stores}
         self.regions = list(regions)
         self._next_id = max(self._by_id, default=FIRST_STORE) + 1
         self._count()
@@ -264,8 +264,8 @@ class Stores:
                 f"[PD:core:ErrStoresNotEnough]can not remove store {store} since the number of up stores would be "
                 f"{up - 1} while need {need}",
             )
-        left = [each for each in self._by_id.values() if each is not target and each.proto_state == 0]
-        if not target.is_tiflash and all(each.id in self.evicting for each in left):
+        stores = [each for each in self._by_id.values() if each is not target and each.proto_state == 0]
+        if not target.is_tiflash and all(each.id in self.evicting for each in stores):
             raise StoreRefused(
                 400,
                 f"[PD:core:ErrNoStoreForRegionLeader]can not remove store {store} since there are no extra up store to "
@@ -289,7 +289,7 @@ class Stores:
 
     def remove_tombstones(self) -> None:
         """Forget Tombstone stores."""
-        self._by_id = {each.id: each for each in self._by_id.values() if each.node_state is not NodeState.REMOVED}
+        self._by_id = {store.id: store for store in self._by_id.values() if store.node_state is not NodeState.REMOVED}
 
     def evict(self, store: int, now: float) -> None:
         """Begin to move the store's leaders away. Raises StoreRefused for an unknown store."""
@@ -354,7 +354,7 @@ class Stores:
             return float("inf")
         if not self._term.is_prepared(now):
             return self._term.prepared_at
-        heard = (max(each.last.at, self._heard_from) for each in self._by_id.values() if not each.silent)
+        heard = (max(store.last.at, self._heard_from) for store in self._by_id.values() if not store.silent)
         silent_at = min(heard, default=float("inf")) + _MISSED * self._timings.store_heartbeat
         # a sum of floats may be slightly late
         return min(self._scheduled_at, self._checked_at, silent_at - _ROUNDING)
@@ -422,7 +422,7 @@ class Stores:
         self._checked_at = now + self._timings.store_check if waiting else float("inf")
 
     def _raise_version(self) -> None:
-        versions = [each.version for each in self._by_id.values() if each.node_state is not NodeState.REMOVED]
+        versions = [store.version for store in self._by_id.values() if store.node_state is not NodeState.REMOVED]
         lowest = min(versions, key=_parts, default=self.cluster_version)
         self.cluster_version = max(self.cluster_version, lowest, key=_parts)
 

@@ -169,7 +169,10 @@ class TicdcProcess(ServerProcess):
                 return Response(200, {}, b"")
             case "GET", "captures":
                 owner, found = book.owner(), book.captures().values()
-                told = ({"id": each.id, "is_owner": each.id == owner, "address": each.address} for each in found)
+                told = (
+                    {"id": capture_info.id, "is_owner": capture_info.id == owner, "address": capture_info.address}
+                    for capture_info in found
+                )
                 return _json(200, list(told))
             case "POST", "owner/resign":
                 return self._resign(book)
@@ -185,8 +188,8 @@ class TicdcProcess(ServerProcess):
 
     @property
     def _knows_drain(self) -> bool:
-        found = _VERSION.match(self._launch.version)
-        return found is None or tuple(map(int, found.groups())) >= _DRAINS_SINCE
+        match = _VERSION.match(self._launch.version)
+        return match is None or tuple(map(int, match.groups())) >= _DRAINS_SINCE
 
 
 def _drain(book: Book, body: bytes) -> Response:
@@ -228,7 +231,7 @@ def moved(tables: set[str], assigned: Tables, captures: Mapping[str, CaptureInfo
 
     A table that moves from a living capture is never unassigned.
     """
-    found = {each: [table for table in assigned.get(each, ()) if table in tables] for each in sorted(captures)}
+    found = {capture: [table for table in assigned.get(capture, ()) if table in tables] for capture in sorted(captures)}
     takers = [each for each in found if not captures[each].stopping]
     if not takers:
         return found
