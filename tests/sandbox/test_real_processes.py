@@ -26,7 +26,7 @@ from ports.transport import Request, Response, TlsError, TransportError
 from rehearsal.world import new_world
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.tls import Certificate
-from sandbox.processes.agent_client import Unavailable
+from sandbox.processes.agent_client import GATEWAY, Unavailable
 from sandbox.processes.machine import Machine
 from sandbox.timings import Timings
 from sandbox.world import World
@@ -203,6 +203,28 @@ def test_a_real_pod_reaches_services_and_simulated_pods_by_name(world: World) ->
     asks = "; ".join(f"url={url}; {fetch}" for url in ("http://front/page", "http://simulated.simulated:8000/-/ready"))
     uid = run(world, pod("asks", f"sleep 0.5; {asks}; {_LIVES}"))
     assert ["b'served\\n'", "b'Ready.\\n'"] == said(world, uid, "Ready").splitlines()[-2:]
+
+
+def test_a_pod_that_resets_its_connections_leaves_the_network_serving(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8000}]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "front"}, "spec": spec}
+    world.client().create(SERVICES, service, NAMESPACE)
+    run(world, pod("web", f"cd /tmp; echo served >page; {SERVES}"))
+    answered(world, "http://web.web.default:8000/page")
+    program = (
+        "import socket, struct, urllib.request\n"
+        f'for place, start in (("{GATEWAY}", 53), b"\\0\\x20abc"), (("front", 80), b"GET /pa"):\n'
+        "    client = socket.create_connection(place)\n"
+        "    client.sendall(start)\n"
+        '    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))\n'
+        "    client.close()\n"
+        'print(urllib.request.urlopen("http://front/page").read())'
+    )
+    uid = run(world, pod("breaks", f"sleep 0.5; {_PYTHON} -c '{program}'; {_LIVES}"))
+    assert "b'served\\n'" == said(world, uid, "served")
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_an_end_shows_its_code_and_last_lines_and_the_container_restarts(world: World) -> None:
