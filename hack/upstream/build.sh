@@ -27,7 +27,7 @@ if [ "$(cat "$controller.commit" 2>/dev/null)" != "$advanced" ]; then
     # ADVANCED_STATEFULSET_GIT: another clone of the repository
     repository=${ADVANCED_STATEFULSET_GIT:-https://github.com/pingcap/advanced-statefulset}
     git -C "$sources" init -q
-    if git -C "$sources" fetch -q --depth 1 "$repository" "$advanced"; then
+    if GIT_TERMINAL_PROMPT=0 timeout 60 git -C "$sources" fetch -q --depth 1 "$repository" "$advanced"; then
         git -C "$sources" -c advice.detachedHead=false checkout -q "$advanced"
         (cd "$sources" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$controller" ./cmd/controller-manager)
         echo "$advanced" >"$controller.commit"
