@@ -464,19 +464,18 @@ def refused_upgrade(ctx: ClusterContext, member: Workload) -> Refused | None:
     A new version beside mounts that the StatefulSet cannot have would otherwise stop halfway, since the components that
     upgrade first would already run it.
     """
-    return member.rolling.refused_upgrade(ctx) or _refused_mounts(ctx, member)
+    return member.rolling.refused_upgrade(ctx) or _refused_volumes(ctx, member)
 
 
-def _refused_mounts(ctx: ClusterContext, member: Workload) -> Refused | None:
+def _refused_volumes(ctx: ClusterContext, member: Workload) -> Refused | None:
     spec, live = find(ctx.tc, member.name), ctx.stateful_set(member.name)
     if spec is None or live is None or member.name in ctx.removed:
         return None
     body = live.decode()
     if image_of(body, member.name) == spec.image:
         return None
-    return _other_mounts(
-        ctx, spec, body, member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body))
-    )
+    wanted = member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body))
+    return _other_mounts(ctx, spec, body, wanted) or _without_class(ctx, spec, body, wanted)
 
 
 def _other_mounts(ctx: ClusterContext, spec: Component, body: Json, wanted: Json) -> Refused | None:

@@ -87,14 +87,15 @@ def test_reports_a_scale_in_that_is_judged_pod_by_pod(world: OperatorWorld, monk
         test_a_scale_in_is_possible_as_a_whole_or_removes_nothing(world, "tikv")
 
 
-_MORE: Json = {"name": "more", "storageSize": "1Gi", "mountPath": "/more"}
+_NO_CLASS: Json = {"name": "more", "storageSize": "1Gi", "mountPath": "/more", "storageClassName": "nowhere"}
+_DATA: Json = {"name": "data", "storageSize": "1Gi", "mountPath": "/var/lib/tikv/data"}
 _NOWHERE: Json = {"name": "nowhere", "mountPath": "/nowhere"}
 _MOUNTS: dict[str, tuple[Json, Json]] = {
-    "a volume that the pods lack": ({}, {"storageVolumes": [_MORE]}),
-    "no volume where the pods have one": ({"storageVolumes": [_MORE]}, {"storageVolumes": None}),
+    "a volume of no storage class": ({}, {"storageVolumes": [_NO_CLASS]}),
+    "no volume where the pods have data": ({"storageVolumes": [_DATA]}, {"storageVolumes": None}),
     "a mount of no volume": ({}, {"additionalVolumeMounts": [_NOWHERE]}),
 }
-"""A change that no running StatefulSet can take: the part of the spec before, and with the change."""
+"""A change that no running cluster can take: the part of the spec before, and with the change."""
 
 
 def server_uids(world: OperatorWorld) -> set[str]:
