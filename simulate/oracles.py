@@ -25,8 +25,11 @@ _LEFT_BEHIND = frozenset({"createPassword", "replicas", "storage", "storageVolum
 password stays the user's.
 """
 
-_HISTORY = re.compile(r"^configmaps/basic-[a-z]+-\d+\.|\.conditions\[CertificatesValid\]")
-"""Traces of the way: texts with which pods were started once, and the use of certificates."""
+_HISTORY = re.compile(
+    r"^configmaps/basic-[a-z]+-\d+\.|\.conditions\[CertificatesValid\]|\.tiproxy\.members\.[^.]+\.info$"
+)
+"""Traces of the way: texts with which pods were started once, the use of certificates, and the checksum of TiProxy's
+settings, which keep a label until the next restart."""
 
 _MAKES_OR_ENDS = re.compile(r"(POST|DELETE) [a-z]+[.a-z0-9]* |DELETE .*/pd/api/v1/(store|members)/")
 """Creations and deletions of objects, stores and members; other POSTs to components are idempotent."""

@@ -88,8 +88,11 @@ class Call:
         return f"{self.method} {target.resource}/{target.subresource}"
 
     def body(self) -> Json:
-        """The body as a tree; empty if there is none or it is not an object."""
-        tree = msgspec.json.decode(self.request.body) if self.request.body else {}
+        """The body as a tree; empty if it is no JSON object, such as the TOML that TiProxy takes."""
+        try:
+            tree = msgspec.json.decode(self.request.body or b"")
+        except msgspec.DecodeError:
+            return {}
         return tree if isinstance(tree, dict) else {}
 
     def __str__(self) -> str:
