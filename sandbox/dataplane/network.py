@@ -389,15 +389,8 @@ class Network:
 
     def deliver(self, request: Request, origin: Origin) -> Response:
         """Deliver a request to the process at its URL. Raises ConnectionRefused, RequestTimeout."""
-        parts = urlsplit(request.url)
-        host, port = _address(request.url)
         with self._lock:
-            found = self._connect(host, port, origin)
-            if found is None:
-                raise ConnectionRefused(request.method, request.url, f"no endpoint for {host}:{port}")
-            running, port = found
-            self._count(running.launch.cluster, request, parts.path)
-            injected = self._matching(origin, running, port, request, parts.path)
+            running, port, injected = self._routed(request, origin)
             fault = injected.fault if injected is not None else None
         slow = fault.seconds if fault is not None else 0.0
         if slow and not request.is_read:
@@ -418,20 +411,24 @@ class Network:
             self._pause(delay)
         return answer.response if injected is None else _spoiled(answer.response, injected, request, running)
 
+    def _routed(self, request: Request, origin: Origin) -> tuple[Running, int, _Injected | None]:
+        """The process at a request's URL, its port, and the fault for the request. Raises ConnectionRefused."""
+        host, port = _address(request.url)
+        found = self._connect(host, port, origin)
+        if found is None:
+            raise ConnectionRefused(request.method, request.url, f"no endpoint for {host}:{port}")
+        running, port = found
+        path = urlsplit(request.url).path
+        self._count(running.launch.cluster, request, path)
+        return running, port, self._matching(origin, running, port, request, path)
+
     def begin(self, request: Request, origin: Origin) -> Answer:
         """Deliver a request whose sender does not wait. The answer arrives after its delay, infinite in silence.
 
         Raises ConnectionRefused, ConnectionLost, TlsError.
         """
-        parts = urlsplit(request.url)
-        host, port = _address(request.url)
         with self._lock:
-            found = self._connect(host, port, origin)
-            if found is None:
-                raise ConnectionRefused(request.method, request.url, f"no endpoint for {host}:{port}")
-            running, port = found
-            self._count(running.launch.cluster, request, parts.path)
-            injected = self._matching(origin, running, port, request, parts.path)
+            running, port, injected = self._routed(request, origin)
             answer = self._answer(request, origin, running, port, injected.fault if injected else None)
         if answer is None:
             answer = _exchanged(running, port, request, origin.certificate)
