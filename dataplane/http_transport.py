@@ -425,7 +425,7 @@ def _root(error: Exception) -> BaseException:
     while True:
         named = getattr(current, "reason", None) or getattr(current, "original_error", None)
         inner = next(
-            (base_exception for base_exception in (named, *current.args) if isinstance(base_exception, BaseException)),
+            (cause for cause in (named, *current.args) if isinstance(cause, BaseException)),
             None,
         )
         if inner is None:

@@ -352,7 +352,7 @@ class DataPlane:
             return []
         with self._lock:
             hung = {id(running.process) for running in self._processes if running.hung}
-            return [command_process for command_process in self._under_way if id(command_process) not in hung]
+            return [command for command in self._under_way if id(command) not in hung]
 
     def command_ended(self, process: CommandProcess) -> None:
         """Remove a command whose code runs no more."""

@@ -44,12 +44,12 @@ MICROSERVICES = (replace(PD, name="tso"), replace(PD, name="scheduling"))
 """Microservices use the same file and image."""
 
 SERVERS: Mapping[str, ServerProgram] = {
-    server_program.name: server_program
-    for server_program in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, DM_MASTER, DM_WORKER)
+    server.name: server
+    for server in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, DM_MASTER, DM_WORKER)
 }
 
 
 def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:
     """The programs by file name; an additional one replaces a built-in one."""
-    known = {**SERVERS, **{server_program.name: server_program for server_program in additional}}
-    return {server_program.command: server_program for server_program in known.values()}
+    known = {**SERVERS, **{server.name: server for server in additional}}
+    return {server.command: server for server in known.values()}

@@ -39,7 +39,7 @@ class Book:
     def captures(self) -> dict[str, CaptureInfo]:
         """The captures with a lease, by id."""
         found = (CaptureInfo(**json.loads(value)) for _, value in self._under(_CAPTURE))
-        return {capture_info.id: capture_info for capture_info in found}
+        return {capture.id: capture for capture in found}
 
     def register(self, capture: CaptureInfo, lease: int) -> None:
         """Register a capture for as long as its lease lives."""

@@ -170,8 +170,7 @@ class TicdcProcess(ServerProcess):
             case "GET", "captures":
                 owner, found = book.owner(), book.captures().values()
                 told = (
-                    {"id": capture_info.id, "is_owner": capture_info.id == owner, "address": capture_info.address}
-                    for capture_info in found
+                    {"id": capture.id, "is_owner": capture.id == owner, "address": capture.address} for capture in found
                 )
                 return _json(200, list(told))
             case "POST", "owner/resign":
