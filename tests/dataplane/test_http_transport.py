@@ -142,7 +142,7 @@ def test_a_body_of_its_limit_is_read(transport: HttpTransport) -> None:
 
 
 def test_a_body_in_chunks_is_read_up_to_its_limit(transport: HttpTransport) -> None:
-    body = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfives\r\n0\r\n\r\n"
+    body = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfives\r\n0\r\n\r\n"
     with serving(answers(body)) as port:
         assert b"fives" == transport.request(replace(get(port), longest_answer=5)).body
         with pytest.raises(AnswerRefused):
