@@ -37,6 +37,8 @@ class Disk:
     directories: dict[str, "Disk"] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     trouble: DiskTrouble | None = None
+    memory: int | None = None
+    """The bytes of memory that it is, as an emptyDir with `medium: Memory`; real processes find such a tmpfs."""
 
     def directory(self, path: str) -> "Disk":
         """A directory on it, created if necessary; the disk itself for an empty path."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS
+from ports import quantity
 from sandbox.cluster import Cluster
 from sandbox.dataplane.processes import Disk
 
@@ -106,6 +107,7 @@ class Mounts:
             self._disks[name] = disks(f"{volume['nfs']['server']}:{volume['nfs']['path']}")
         else:
             self._disks[name] = disks(f"{self._pod['metadata']['uid']}/{name}")
+            self._disks[name].memory = _memory(volume.get("emptyDir") or {})
 
     def _projected(self, volume: Json) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -178,6 +180,12 @@ def has_renewable(pod: Json, container: Json) -> bool:
     secrets = {volume["name"] for volume in pod["spec"].get("volumes") or () if "secret" in volume}
     mounts = container.get("volumeMounts") or () if secrets else ()
     return any(mount["name"] in secrets and not mount.get("subPath") for mount in mounts)
+
+
+def _memory(source: Json) -> int | None:
+    """The bytes of an emptyDir in memory with a limit; None for any other."""
+    limited = source.get("medium") == "Memory" and "sizeLimit" in source
+    return int(quantity.parse(source["sizeLimit"])) if limited else None
 
 
 def _items(source: Json, texts: Mapping[str, str]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 _NEW_MOUNTS, _NEW_NAMES, _NEW_PROCESSES, _NEW_NETWORK = 0x00020000, 0x04000000, 0x20000000, 0x40000000
+_DETACH = 2
 _LARGEST = 1 << 20
 _REST = 0.1
 _BRIDGE = "pods"
@@ -43,6 +44,8 @@ class Agent:
         """The process that holds the namespaces of a pod, and its address, by the pod's name here."""
         self._live: dict[str, int] = {}
         self._ends: dict[int, int] = {}
+        self._in_memory: dict[str, set[str]] = {}
+        """The paths of volumes in memory, by the pod's name here."""
         self._made = 0
         _ip("link set lo up", f"link add {_BRIDGE} type bridge", f"addr add {gateway} dev {_BRIDGE}")
         _ip(f"link set {_BRIDGE} up")
@@ -78,7 +81,24 @@ class Agent:
         found = self._pods.pop(pod, None)
         if found is not None:
             _kill(found[0], signal.SIGKILL)
+        for path in self._in_memory.pop(pod, ()):
+            _check(_LIBC.umount2(path.encode(), _DETACH))
         return {}, ()
+
+    def memory(self, pod: str, path: str, size: int) -> Answer:
+        """Make a directory a volume in memory until the pod's end. Idempotent."""
+        paths = self._in_memory.setdefault(pod, set())
+        if path not in paths:
+            _check(_LIBC.mount(b"tmpfs", path.encode(), b"tmpfs", 0, f"size={size}".encode()))
+            paths.add(path)
+        return {}, ()
+
+    def end(self) -> None:
+        """Kill everything, and free the volumes in memory."""
+        with contextlib.suppress(OSError):
+            os.kill(-1, signal.SIGKILL)
+        for pod in list(self._in_memory):
+            self.end_pod(pod)
 
     def start(
         self, pod: str, container: str, setup: Sequence[str], environment: Mapping[str, str], *, output: int
@@ -231,6 +251,7 @@ def serve(control: socket.socket, agent: Agent) -> None:
     commands: dict[str, Callable[..., Answer]] = {
         "pod": agent.pod,
         "end_pod": agent.end_pod,
+        "memory": agent.memory,
         "start": agent.start,
         "signal": agent.signal,
         "look": agent.look,
@@ -287,8 +308,7 @@ def main() -> None:
     try:
         serve(control, agent)
     finally:
-        with contextlib.suppress(OSError):
-            os.kill(-1, signal.SIGKILL)
+        agent.end()
         shutil.rmtree(state, ignore_errors=True)
 
 

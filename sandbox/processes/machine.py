@@ -132,6 +132,7 @@ class Machine:
             files = self._written(launch)
             container = f"{launch.pod_uid}/{self._count}"
             self.agent.ask("pod", pod=launch.pod_uid, address=launch.address, hostname=self._hostname(launch))
+            self._provide(launch)
             self.agent.ask(
                 "start",
                 output=writing,
@@ -171,6 +172,14 @@ class Machine:
             self._gateway = None
         self.agent.close()
 
+    def _provide(self, launch: Launch) -> None:
+        """Make its volumes that do not exist yet. Raises OSError, AgentError."""
+        for disk in launch.disks.values():
+            volume = self._volume(disk.uid)
+            volume.mkdir(parents=True, exist_ok=True)
+            if disk.memory is not None:
+                self.agent.ask("memory", pod=launch.pod_uid, path=str(volume), size=disk.memory)
+
     def _volume(self, uid: str) -> Path:
         return self._state / "volumes" / quote(uid, safe="")
 
@@ -195,10 +204,7 @@ class Machine:
             path = versions.get(launch.version) or list(versions.values())[-1]
             # TiFlash finds its libraries beside it
             yield (str(path.parent), f"/{name}") if name == "tiflash" else (str(path), f"/{name}")
-        for mount, disk in sorted(launch.disks.items()):
-            volume = self._volume(disk.uid)
-            volume.mkdir(parents=True, exist_ok=True)
-            yield str(volume), mount.rstrip("/")
+        yield from ((str(self._volume(disk.uid)), mount.rstrip("/")) for mount, disk in sorted(launch.disks.items()))
         yield from ((str(file), path) for path, file in files.items())
 
     def _written(self, launch: Launch) -> dict[str, Path]:

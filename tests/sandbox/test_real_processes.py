@@ -2,148 +2,52 @@
 
 import json
 import os
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from cli.failures import Failure
-from cli.sandbox import machine_for
 from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS
 from ports.clock import SystemClock
-from ports.randomness import SystemRandomness
-from ports.transport import Request, Response, TlsError, TransportError
-from rehearsal.world import new_world
+from ports.transport import Request, TlsError, TransportError
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.tls import Certificate
-from sandbox.processes.agent_client import GATEWAY, Unavailable
-from sandbox.processes.machine import Machine
-from sandbox.timings import Timings
+from sandbox.processes.agent_client import GATEWAY
 from sandbox.world import World
 from tests.certificates import Authority, Pair
-from tests.controlplane.processes import BINARIES, missing_binaries
 from tests.e2e.waiting import eventually
+from tests.sandbox.real_pods import (
+    AS_ROOT_AND_WITHOUT,
+    LIVES,
+    NAMESPACE,
+    PYTHON,
+    SERVES,
+    answered,
+    binaries,
+    built,
+    container,
+    holds,
+    output,
+    pod,
+    processes,
+    program,
+    read,
+    run,
+    running,
+    said,
+    world,
+)
 
 pytestmark = pytest.mark.slow
 
-NAMESPACE = "default"
-_TIMINGS = Timings(secret_refresh=0.1)
-_LIVES = "while true; do sleep 1; done"
+__all__ = ["binaries", "world"]
 
 
-def program(directory: Path, name: str, text: str) -> None:
-    path = directory / name
-    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-    path.chmod(0o755)
-
-
-@contextmanager
-def running(binaries: Path, *, as_root: bool) -> Iterator[World]:
-    if as_root and os.geteuid():
-        pytest.skip("needs root; the same runs in a user namespace")
-    try:
-        machine = Machine(binaries, SystemClock(), as_root=as_root)
-    except Unavailable as error:
-        pytest.skip(str(error))
-    world = new_world(SystemClock(), SystemRandomness(), _TIMINGS, machine=machine)
-    world.start()
-    try:
-        yield world
-    finally:
-        world.stop()
-
-
-@pytest.fixture(scope="module")
-def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("binaries")
-    # what a container of these tests runs is its argument
-    program(directory, "tool", 'eval "$1"')
-    return directory
-
-
-@pytest.fixture
-def world(binaries: Path) -> Iterator[World]:
-    with running(binaries, as_root=os.geteuid() == 0) as world:
-        yield world
-
-
-def pod(name: str, script: str, *, container: Json | None = None, **more: object) -> Json:
-    """`container` and `more` are further fields of the container's and the pod's spec."""
-    program: Json = {"name": "tool", "image": "example.org/tool:1", "command": ["/tool", script]}
-    program |= {"ports": [{"containerPort": 8000}], **(container or {})}
-    meta = {"name": name, "namespace": NAMESPACE, "labels": {"app": name}}
-    spec = {"hostname": name, "subdomain": name, "containers": [program], **more}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-
-
-def run(world: World, tree: Json) -> str:
-    """Create a pod under a headless Service of its name; return its UID."""
-    name = tree["metadata"]["name"]
-    spec: Json = {"clusterIP": "None", "selector": {"app": name}, "publishNotReadyAddresses": True}
-    spec["ports"] = [{"port": 8000}]
-    meta = {"name": name, "namespace": NAMESPACE}
-    world.client().create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}, NAMESPACE)
-    made = world.client().create(PODS, tree, NAMESPACE).decode()
-    uid: str = made["metadata"]["uid"]
-    return uid
-
-
-def read(world: World, name: str) -> Json:
-    found: Json = world.client().get(PODS, name, NAMESPACE).decode()
-    return found
-
-
-def container(world: World, name: str) -> Json:
-    found: Json = read(world, name).get("status", {}).get("containerStatuses", [{}])[0]
-    return found
-
-
-def output(world: World, uid: str, *, previous: bool = False) -> str:
-    found = world.kubelet.output(uid, "tool", previous)
-    return "\n".join(line.text for line in found.after(0)) if found else ""
-
-
-def said(world: World, uid: str, text: str) -> str:
-    """The output of a container once it contains a text."""
-
-    def printed() -> str:
-        return found if text in (found := output(world, uid)) else ""
-
-    return eventually(printed, told=lambda: output(world, uid))
-
-
-def answered(world: World, url: str) -> Response:
-    def asked() -> Response | None:
-        try:
-            return world.data_plane_transport().request(Request("GET", url, timeout=3.0))
-        except TransportError:
-            return None
-
-    found = eventually(asked)
-    assert found is not None
-    return found
-
-
-def holds(condition: Callable[[], bool], what: Callable[[], object]) -> None:
-    eventually(condition, told=what)
-
-
-# a virtual environment may be in /tmp, which containers do not see
-_PYTHON = Path(sys.executable).resolve()
-SERVES = f"exec {_PYTHON} -m http.server 8000"
-
-
-@pytest.mark.parametrize("as_root", [True, False], ids=["root", "user-namespace"])
+@AS_ROOT_AND_WITHOUT
 def test_a_pod_has_files_names_and_an_address_of_its_own_as_root_and_without(binaries: Path, as_root: bool) -> None:
     with running(binaries, as_root=as_root) as world:
         world.client().create(
@@ -174,21 +78,13 @@ def test_a_pod_has_files_names_and_an_address_of_its_own_as_root_and_without(bin
 def test_a_tag_selects_the_version_in_the_layout_of_tiup(tmp_path: Path) -> None:
     for version in ("v8.5.2", "v8.5.10", "v8.5.9"):
         (tmp_path / "pd" / version).mkdir(parents=True)
-        program(tmp_path / "pd" / version, "pd-server", f"echo this is {version}; {_LIVES}")
+        program(tmp_path / "pd" / version, "pd-server", f"echo this is {version}; {LIVES}")
     with running(tmp_path, as_root=False) as world:
         for name, tag in (("same", "v8.5.2"), ("newest", "v8.5.3")):
             more = {"image": f"pingcap/pd:{tag}", "command": ["/bin/sh", "-c", "exec /pd-server"]}
             run(world, pod(name, "", container=more))
         uids = [read(world, name)["metadata"]["uid"] for name in ("same", "newest")]
         assert ["this is v8.5.2", "this is v8.5.10"] == [said(world, uid, "this is") for uid in uids]
-
-
-def test_two_sandboxes_use_the_same_addresses_at_once(world: World, binaries: Path) -> None:
-    with running(binaries, as_root=False) as other:
-        for each, text in ((world, "one"), (other, "two")):
-            run(each, pod("both", f"cd /tmp; echo {text} >page; {SERVES}"))
-        assert answered(world, "http://both.both.default:8000/page").body == b"one\n"
-        assert answered(other, "http://both.both.default:8000/page").body == b"two\n"
 
 
 def test_a_real_pod_reaches_services_and_simulated_pods_by_name(world: World) -> None:
@@ -199,9 +95,9 @@ def test_a_real_pod_reaches_services_and_simulated_pods_by_name(world: World) ->
     simulated = pod("simulated", "", container={"image": "grafana", "command": ["grafana"]})
     run(world, simulated)
     answered(world, "http://web.web.default:8000/page")
-    fetch = f"{_PYTHON} -c 'import urllib.request as r; print(r.urlopen(\"'$url'\").read())'"
+    fetch = f"{PYTHON} -c 'import urllib.request as r; print(r.urlopen(\"'$url'\").read())'"
     asks = "; ".join(f"url={url}; {fetch}" for url in ("http://front/page", "http://simulated.simulated:8000/-/ready"))
-    uid = run(world, pod("asks", f"sleep 0.5; {asks}; {_LIVES}"))
+    uid = run(world, pod("asks", f"sleep 0.5; {asks}; {LIVES}"))
     assert ["b'served\\n'", "b'Ready.\\n'"] == said(world, uid, "Ready").splitlines()[-2:]
 
 
@@ -222,17 +118,9 @@ def test_a_pod_that_resets_its_connections_leaves_the_network_serving(
         "    client.close()\n"
         'print(urllib.request.urlopen("http://front/page").read())'
     )
-    uid = run(world, pod("breaks", f"sleep 0.5; {_PYTHON} -c '{program}'; {_LIVES}"))
+    uid = run(world, pod("breaks", f"sleep 0.5; {PYTHON} -c '{program}'; {LIVES}"))
     assert "b'served\\n'" == said(world, uid, "served")
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_an_end_shows_its_code_and_last_lines_and_the_container_restarts(world: World) -> None:
-    uid = run(world, pod("ends", "echo first; echo no such region >&2; exit 3"))
-    holds(lambda: container(world, "ends").get("restartCount", 0) >= 2, lambda: container(world, "ends"))
-    end = container(world, "ends")["lastState"]["terminated"]
-    assert (3, "Error", "first\nno such region") == (end["exitCode"], end["reason"], end["message"])
-    assert "no such region" in output(world, uid, previous=True)
 
 
 def test_a_deleted_pod_gets_sigterm_and_time_to_end(world: World) -> None:
@@ -253,12 +141,12 @@ def test_a_deleted_pod_gets_sigterm_and_time_to_end(world: World) -> None:
 
 def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(world: World) -> None:
     uid = run(
-        world, pod("stays", f"trap '' TERM; echo begun; {_LIVES} # unforgettable", terminationGracePeriodSeconds=5)
+        world, pod("stays", f"trap '' TERM; echo begun; {LIVES} # unforgettable", terminationGracePeriodSeconds=5)
     )
     said(world, uid, "begun")
-    assert _processes("unforgettable")
+    assert processes("unforgettable")
     world.client().delete(PODS, "stays", NAMESPACE)
-    holds(lambda: not _processes("unforgettable"), lambda: "it still runs")
+    holds(lambda: not processes("unforgettable"), lambda: "it still runs")
 
 
 def test_a_lost_node_ends_its_processes_and_silences_their_addresses(world: World) -> None:
@@ -268,9 +156,9 @@ def test_a_lost_node_ends_its_processes_and_silences_their_addresses(world: Worl
     address, node = (read(world, "lost")[part][name] for part, name in (("status", "podIP"), ("spec", "nodeName")))
     elsewhere = next(each for each in ("node-1", "node-2", "node-3") if each != node)
     heal = world.faults.node_gone(node)
-    holds(lambda: not _processes("on-lost-node"), lambda: "it still runs")
+    holds(lambda: not processes("on-lost-node"), lambda: "it still runs")
     connect = f'import socket; socket.create_connection(("{address}", 8000), 1)'
-    asker = run(world, pod("asker", f"{_PYTHON} -c '{connect}'; {_LIVES}", nodeName=elsewhere))
+    asker = run(world, pod("asker", f"{PYTHON} -c '{connect}'; {LIVES}", nodeName=elsewhere))
     text = said(world, asker, "Error")
     assert "refused" not in text
     assert "timed out" in text or "No route to host" in text
@@ -289,85 +177,8 @@ def test_a_changed_secret_shows_in_the_file(world: World) -> None:
     said(world, uid, "new")
 
 
-def test_a_start_script_without_its_tool_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(tmp_path, "pd-server", _LIVES)
-    with running(tmp_path, as_root=False) as world:
-        monkeypatch.setenv("PATH", "/nowhere")
-        more = {"image": "pingcap/pd:v8.5.0", "command": ["/bin/sh", "-c", "if nslookup a; then exec /pd-server; fi\n"]}
-        run(world, pod("toolless", "", container=more))
-        holds(lambda: bool(container(world, "toolless").get("lastState")), lambda: container(world, "toolless"))
-        message = container(world, "toolless")["lastState"]["terminated"]["message"]
-    assert "the start script calls nslookup, which this machine lacks; install bind9-dnsutils" in message
-
-
-def test_a_machine_without_the_tools_is_refused_with_their_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path, "tool", _LIVES)
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == "ip" else f"/bin/{name}")
-    with pytest.raises(Unavailable, match=r"^ip not found; install iproute2"):
-        Machine(tmp_path, SystemClock())
-
-
-def test_a_machine_without_namespaces_is_refused_with_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tools, states = tmp_path / "tools", tmp_path / "states"
-    for each in (tools, states):
-        each.mkdir()
-    program(tools, "unshare", "echo 'unshare: unshare failed: Operation not permitted' >&2; exit 1")
-    monkeypatch.setenv("PATH", str(tools), prepend=":")
-    monkeypatch.setattr(tempfile, "tempdir", str(states))
-    with pytest.raises(Unavailable, match=r"unshare failed: Operation not permitted\. Run as root, or allow user"):
-        Machine(tools, SystemClock())
-    assert not list(states.iterdir())
-
-
-def test_a_directory_without_programs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"contains no program, e.g. pd-server"):
-        Machine(tmp_path, SystemClock())
-
-
-def test_a_command_says_which_servers_a_cluster_would_lack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for names, lacked in ((["pd-server", "tidb-server"], "lacks tikv-server,"), (["tikv-server"], "")):
-        for each in names:
-            program(tmp_path, each, _LIVES)
-        try:
-            machine = machine_for(tmp_path, SystemClock())
-        except Failure as error:
-            pytest.skip(str(error))
-        assert machine is not None
-        machine.close()
-        printed = capsys.readouterr().err
-        assert lacked in printed if lacked else not printed
-
-
-def test_nothing_is_left_after_kill_9_of_the_sandbox(binaries: Path, tmp_path: Path) -> None:
-    script = (
-        "from pathlib import Path\n"
-        "import sys\n"
-        "from tests.sandbox.test_real_processes import pod, run, running\n"
-        "with running(Path(sys.argv[1]), as_root=False) as world:\n"
-        "    run(world, pod('left', 'echo; while true; do sleep 1; done # left-' + 'behind'))\n"
-        "    sys.stdin.read()\n"
-    )
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-c", script, str(binaries)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as sandbox:
-        try:
-            holds(lambda: bool(_processes("left-behind")), lambda: "it has not started")
-            assert list(tmp_path.iterdir())
-        finally:
-            sandbox.send_signal(signal.SIGKILL)
-            sandbox.wait()
-    holds(lambda: not _processes("left-behind"), lambda: _processes("left-behind"))
-    holds(lambda: not list(tmp_path.iterdir()), lambda: list(tmp_path.iterdir()))
-
-
 def test_three_etcd_members_find_each_other_and_keep_their_data(tmp_path: Path) -> None:
-    if "etcd" in missing_binaries():
-        pytest.skip("needs etcd; run `make controlplane`")
-    (tmp_path / "pd-server").symlink_to((BINARIES / "etcd").resolve())
+    (tmp_path / "pd-server").symlink_to(built("etcd"))
     start = """
 peers() { for each in 0 1 2; do printf '%s' "pd-$each=http://pd-$each.peer:2380,"; done; }
 until getent hosts "$HOSTNAME.peer" >/dev/null; do sleep 0.1; done
@@ -393,9 +204,7 @@ exec /pd-server --name "$HOSTNAME" --data-dir /var/lib/pd --log-level error \
 
 
 def test_tls_of_a_real_server_is_its_own(tmp_path: Path) -> None:
-    if "etcd" in missing_binaries():
-        pytest.skip("needs etcd; run `make controlplane`")
-    (tmp_path / "pd-server").symlink_to((BINARIES / "etcd").resolve())
+    (tmp_path / "pd-server").symlink_to(built("etcd"))
     pair, stranger = (_pair(Authority()) for _ in range(2))
     options = "--trusted-ca-file /tls/ca.crt --cert-file /tls/tls.crt --key-file /tls/tls.key --client-cert-auth"
     urls = "--listen-client-urls https://0.0.0.0:8000 --advertise-client-urls https://secure.secure.default:8000"
@@ -482,15 +291,4 @@ def _etcd(world: World, what: str, body: Json, member: str = "pd-0") -> Json:
 
     found = eventually(asked)
     assert found is not None
-    return found
-
-
-def _processes(marker: str) -> list[str]:
-    """The command lines of this machine's processes that contain a text."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            line = each.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-            if marker in line:
-                found.append(line)
     return found
