@@ -16,6 +16,8 @@ from controller_manager.version import project_version
 
 BINARIES = "run containers whose program is in this directory, e.g. pd-server, as real processes (Linux)"
 
+KEEP = "with --binaries: keep objects and volumes in this directory, and continue with what is there"
+
 _HELP = ("-h", "-help", "--help")
 
 
@@ -94,8 +96,11 @@ def _sandbox(arguments: Sequence[str]) -> int:
         "--dir", type=Path, default=Path(".sandbox"), help="where to write `kubeconfig` and `env` (default .sandbox)"
     )
     parser.add_argument("--binaries", type=Path, metavar="DIR", help=BINARIES)
+    parser.add_argument("--keep", type=Path, metavar="DIR", help=KEEP)
     given = parser.parse_args(arguments)
-    return sandbox.serve(given.dir, given.binaries)
+    if given.keep is not None and given.binaries is None:
+        parser.error("--keep needs --binaries: simulated servers keep nothing")
+    return sandbox.serve(given.dir, given.binaries, given.keep)
 
 
 def _manifests(arguments: Sequence[str]) -> int:
@@ -176,6 +181,7 @@ run        the controller-manager; all flags of tidb-controller-manager, and
 sandbox    a Kubernetes and TiDB world in one process
            --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)
            --binaries DIR     run the containers whose program is in DIR, such as pd-server, as real processes (Linux)
+           --keep DIR         with --binaries: keep objects and volumes in DIR, and continue with them at the next start
            fault, heal        break something in a sandbox that runs, such as `fault node-lost node-1`, and mend it
 manifests  print the directory with CRDs, samples, RBAC, Deployment and monitoring
 certs      FILE: print the Secrets with certificates that its clusters need, for spec.tlsCluster and spec.tidb.tlsClient

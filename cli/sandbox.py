@@ -22,7 +22,7 @@ from controller_manager.shutdown import stopping_on_signals
 from kube.client import Client
 from kube.errors import NotFound
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS
+from kube.resources import CONFIG_MAPS, PODS
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
@@ -36,16 +36,23 @@ _TOGETHER = ("pd-server", "tikv-server", "tidb-server")
 _POD = {"$(SHARD)": "0", "$(POD_NAME)": "sandbox", "$(NAMESPACE)": "sandbox"}
 
 
-def machine_for(binaries: Path | None, clock: Clock) -> "Machine | None":
+def machine_for(binaries: Path | None, clock: Clock, keep: Path | None = None) -> "Machine | None":
     """The machine that runs the programs of a directory; None without one. Raises Failure."""
     if binaries is None:
         return None
     from sandbox.processes.agent_client import Unavailable  # noqa: PLC0415
+    from sandbox.processes.keep import Keep  # noqa: PLC0415
     from sandbox.processes.machine import Machine  # noqa: PLC0415  (its DNS server is an extra of this package)
 
     try:
-        machine = Machine(binaries, clock)
+        kept = Keep(keep) if keep is not None else None
     except Unavailable as error:
+        raise Failure(f"--keep: {error}") from None
+    try:
+        machine = Machine(binaries, clock, keep=kept)
+    except Unavailable as error:
+        if kept is not None:
+            kept.close()
         raise Failure(f"--binaries: {error}") from None
     missing = [each for each in _TOGETHER if each not in machine.programs]
     if 0 < len(missing) < len(_TOGETHER):
@@ -54,10 +61,10 @@ def machine_for(binaries: Path | None, clock: Clock) -> "Machine | None":
     return machine
 
 
-def serve(directory: Path, binaries: Path | None = None) -> int:
-    """Run a sandbox until a signal ends it, and its content with it. Raises Failure."""
+def serve(directory: Path, binaries: Path | None = None, keep: Path | None = None) -> int:
+    """Run a sandbox until a signal ends it, and its content with it unless `keep` keeps it. Raises Failure."""
     clock = SystemClock()
-    machine = machine_for(binaries, clock)
+    machine = machine_for(binaries, clock, keep)
     world = new_world(clock, SystemRandomness(), machine=machine)
     with stopping_on_signals(stop := Stop()):
         world.start()
@@ -76,13 +83,32 @@ def serve(directory: Path, binaries: Path | None = None) -> int:
                 print(f"page          {page}")
                 if machine is not None:
                     print(f"processes     {', '.join(machine.programs)}; all others are simulated")
+                if keep is not None:
+                    print(f"kept          {keep}, the objects and the volumes of real processes")
+                    if machine is not None and (names := simulated_volumes(world.client(), machine)):
+                        print(f"simulated     {', '.join(names)}: their volumes are empty again")
                 print(f"\nIn another terminal:\n\n    {hints.source(directory)}    # `sandbox_off` undoes it")
                 print(f"    {hints.program()} run\n")
-                print("Ctrl-C ends it; nothing is kept.", flush=True)
+                again = f"the same command continues with {keep}" if keep is not None else "nothing is kept"
+                print(f"Ctrl-C ends it; {again}.", flush=True)
                 stop.wait(clock)
         finally:
             world.stop()
     return 0
+
+
+def simulated_volumes(client: Client, machine: "Machine") -> list[str]:
+    """The pods, as `namespace/name`, that have a claim and only simulated servers, which keep nothing."""
+    return sorted(
+        f"{pod.metadata.namespace}/{pod.metadata.name}"
+        for pod in client.list_page(PODS).items
+        if _is_simulated(pod.decode()["spec"], machine)
+    )
+
+
+def _is_simulated(spec: Json, machine: "Machine") -> bool:
+    programs = [machine.program(each["image"], each.get("command") or ()) for each in spec["containers"]]
+    return not any(programs) and any("persistentVolumeClaim" in volume for volume in spec.get("volumes") or ())
 
 
 FAULT, HEAL = "fault", "heal"

@@ -49,6 +49,7 @@ from sandbox.actor_system import ActorSystem, NeverSettles, advance, settle
 from sandbox.apiserver import ApiServer, Faults, InProcessTransport
 from sandbox.apiserver.faults import no_faults
 from sandbox.apiserver.http_server import HttpServer
+from sandbox.apiserver.storage import Journal
 from sandbox.cluster import Cluster
 from sandbox.controllers.deployment import Deployments, ReplicaSets
 from sandbox.controllers.endpoints import ENDPOINT_SLICES, EndpointControllers
@@ -111,6 +112,10 @@ _CONTROLLED = (
 
 class Real(Machine, Protocol):
     """The machine with the network of its pods."""
+
+    @property
+    def journal(self) -> Journal | None:
+        """What keeps the objects of its world; None if they end with the process."""
 
     def gateway(self, cluster: Cluster, network: Network, play: Callable[[socket.socket, str], None]) -> Actor:
         """The actor through which its pods reach Services, names and simulated pods, which `play` plays."""
@@ -227,6 +232,8 @@ class World:
         self._http: HttpServer | None = None
         self._proxy: ForwardProxy | None = None
         custom = self._install(crds)
+        if machine is not None and machine.journal is not None:
+            self.server.resume(machine.journal)
         notifier = Notifier(self.clock)
         mirror = Mirror(self._client("mirror"), (*_NODE_SIDE, *_CONTROLLED, *custom), self.clock, notifier)
         self._mirror = mirror
@@ -249,6 +256,7 @@ class World:
         )
         self.data_plane = side.data_plane
         self.kubelet = side.kubelet
+        self.kubelet.reserve(stored.tree() for stored in self.server.storage.objects(PODS.plural))
         self._provisioner = side.provisioner
         self.server.find_output = side.kubelet.output
         made = {

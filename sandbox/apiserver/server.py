@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from kube.objects import Json
-from kube.resources import Resource
+from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import ByteStream, ConnectionLost, Request, Response
@@ -21,7 +21,7 @@ from sandbox.apiserver.faults import Fault, Faults, no_faults
 from sandbox.apiserver.refusals import Refusal
 from sandbox.apiserver.registry import Registry
 from sandbox.apiserver.routes import Location, Target, locate, resolve, verb_of
-from sandbox.apiserver.storage import Snapshot, Storage
+from sandbox.apiserver.storage import Journal, Snapshot, Storage
 from sandbox.apiserver.watching import WatchStream
 from sandbox.apiserver.webhooks import Webhook
 from sandbox.apiserver.world import World
@@ -138,6 +138,19 @@ class ApiServer:
         with self.storage.lock:
             self.storage.restore(snapshot)
             self._api.reload()
+
+    def resume(self, journal: Journal) -> None:
+        """Before the first request: continue from the state in a journal, if any, and keep all that follows there.
+
+        A definition that is here already replaces the one of its name in the journal.
+        """
+        definitions = self._world.registry.of(CUSTOM_RESOURCE_DEFINITIONS).key
+        with self.storage.lock:
+            if (kept := journal.kept()).objects:
+                own = {stored.key: stored for stored in self.storage.objects(definitions)}
+                objects = {**kept.objects, definitions: {**kept.objects.get(definitions, {}), **own}}
+                self.restore(Snapshot(kept.version, objects))
+            self.storage.keep(journal)
 
     def load(self, resource: Resource, tree: Json) -> None:
         """Store an object as it is, with UID, generation and status, e.g. one that another API server returned."""

@@ -6,9 +6,10 @@ read to its write.
 
 import threading
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Protocol
 
 import msgspec
 
@@ -70,6 +71,19 @@ class Snapshot:
     objects: Mapping[str, Mapping[str, Stored]]
 
 
+class Journal(Protocol):
+    """Keeps what is written for a later process. Called under the storage's lock."""
+
+    def kept(self) -> Snapshot:
+        """The state that an earlier process has left; empty if there was none."""
+
+    def follow(self, snapshot: Callable[[], Snapshot]) -> None:
+        """Keep the current state, which `snapshot` returns, and every later write."""
+
+    def wrote(self, resource: str, change: Change) -> None:
+        """Keep a write."""
+
+
 @dataclass(slots=True)
 class _Shelf:
     """One resource: its objects, its recent changes (those up to `floor` are dropped), and its waiting readers."""
@@ -89,6 +103,7 @@ class Storage:
         self._version = _FIRST_VERSION
         self._floor = 0
         self._shelves: dict[str, _Shelf] = {}
+        self._journal: Journal | None = None
 
     @property
     def version(self) -> int:
@@ -146,7 +161,7 @@ class Storage:
             shelf = self._shelf(resource)
             previous = shelf.objects.get(stored.key)
             shelf.objects[stored.key] = stored
-            self._record(shelf, Change("MODIFIED" if previous else "ADDED", stored, previous))
+            self._record(resource, Change("MODIFIED" if previous else "ADDED", stored, previous))
             return stored
 
     def show(self, resource: str, stored: Stored, tree: Json) -> None:
@@ -165,9 +180,8 @@ class Storage:
             tree = stored.tree()
             tree["metadata"]["resourceVersion"] = str(self._version)
             last = _renumbered(stored, tree, self._version)
-            shelf = self._shelf(resource)
-            del shelf.objects[stored.key]
-            self._record(shelf, Change("DELETED", last, stored))
+            del self._shelf(resource).objects[stored.key]
+            self._record(resource, Change("DELETED", last, stored))
             return last
 
     @property
@@ -199,8 +213,16 @@ class Storage:
             for resource in {*self._shelves, *snapshot.objects}:
                 self._shelf(resource).objects = dict(snapshot.objects.get(resource, {}))
             self.compact()
+            if self._journal is not None:
+                self._journal.follow(self.snapshot)
             for shelf in self._shelves.values():
                 shelf.changed.notify_all()
+
+    def keep(self, journal: Journal) -> None:
+        """Let a journal keep the current state and all later writes."""
+        with self.lock:
+            self._journal = journal
+            journal.follow(self.snapshot)
 
     def _shelf(self, resource: str) -> _Shelf:
         shelf = self._shelves.get(resource)
@@ -208,13 +230,16 @@ class Storage:
             shelf = self._shelves[resource] = _Shelf(threading.Condition(self.lock), self._floor)
         return shelf
 
-    def _record(self, shelf: _Shelf, change: Change) -> None:
+    def _record(self, resource: str, change: Change) -> None:
+        shelf = self._shelf(resource)
         history = shelf.history
         history.append(change)
         # trimmed by halves, so that not every write moves the whole window
         if len(history) >= 2 * self._window:
             shelf.floor = history[self._window - 1].version
             del history[: self._window]
+        if self._journal is not None:
+            self._journal.wrote(resource, change)
         shelf.changed.notify_all()
 
 

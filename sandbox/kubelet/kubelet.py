@@ -60,8 +60,10 @@ class Kubelet:
         self._addresses = 0
         self.delays: dict[str, float] = {}
         """The seconds by which the servers of a component start later than by the timings, by its label."""
-        self._adopted: dict[str, str] = {}
-        """The addresses of adopted pods, by UID."""
+        self._adopted: set[str] = set()
+        """The UIDs of adopted pods."""
+        self._reserved: dict[str, str] = {}
+        """The addresses of pods that have one already, by UID."""
 
     @property
     def faults(self) -> KubeletFaults:
@@ -101,10 +103,18 @@ class Kubelet:
 
         Their init containers run again, because they write to volumes, which are empty here.
         """
+        pods = list(pods)
+        self.reserve(pods)
         for pod in pods:
-            self._adopted[pod["metadata"]["uid"]] = pod["status"].get("podIP", "")
+            self._adopted.add(pod["metadata"]["uid"])
             spec, node = pod["spec"], pod["spec"]["nodeName"]
             self._images |= {(node, each["image"]) for each in (*spec["containers"], *spec.get("initContainers", ()))}
+
+    def reserve(self, pods: Iterable[Json]) -> None:
+        """Let pods that have an address keep it."""
+        self._reserved |= {
+            pod["metadata"]["uid"]: address for pod in pods if (address := pod.get("status", {}).get("podIP"))
+        }
 
     def step(self) -> float | None:
         """Advance every pod by one step; return when the next one is due."""
@@ -180,14 +190,14 @@ class Kubelet:
                 for_good = _ends_for_good(pod, LOST)
                 containers[status["name"]].was_lost(status, stamp(self._cluster.clock.wall()), for_good=for_good)
         host = self._nodes.specs[pod["spec"]["nodeName"]].address
-        address = self._adopted.get(uid) or self._new_address()
+        address = self._reserved.get(uid) or self._new_address()
         run = PodRun(pod["spec"]["nodeName"], host if pod["spec"].get("hostNetwork") else address, containers)
         run.started_stamp = stamp(self._cluster.clock.wall())
         self._runs[uid] = run
         return run
 
     def _new_address(self) -> str:
-        address, taken = "", self._adopted.values()
+        address, taken = "", self._reserved.values()
         while not address or address in taken:
             self._addresses += 1
             address = f"10.244.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"

@@ -94,9 +94,12 @@ class Agent:
         return {}, ()
 
     def end(self) -> None:
-        """Kill everything, and free the volumes in memory."""
+        """Kill everything, wait for its end, and free the volumes in memory."""
         with contextlib.suppress(OSError):
             os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
         for pod in list(self._in_memory):
             self.end_pod(pod)
 

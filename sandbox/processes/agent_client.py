@@ -45,8 +45,10 @@ class AgentError(Exception):
 class Agent:
     """Thread-safe. Ends with `close`, and with this process however that ends."""
 
-    def __init__(self, state: Path, *, as_root: bool | None = None) -> None:
+    def __init__(self, state: Path, *, as_root: bool | None = None, holds: int | None = None) -> None:
         """`state` is a directory that it deletes when it ends. Without root it uses a user namespace.
+
+        `holds` is a file descriptor that it closes after its last process has ended, e.g. one of a lock.
 
         Raises Unavailable.
         """
@@ -61,6 +63,7 @@ class Agent:
                 ["unshare", *user, *spaces, *program],  # noqa: S607  (where it is differs between distributions)
                 stdin=theirs.fileno(),
                 stderr=subprocess.PIPE,
+                pass_fds=[] if holds is None else [holds],
                 start_new_session=True,
             )
         self._control = ours

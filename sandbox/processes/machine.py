@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from sandbox.dataplane.script import is_script, script_of
 from sandbox.dataplane.servers import SERVERS
 from sandbox.processes.agent_client import GATEWAY, Agent, AgentError, Unavailable, check_tools
 from sandbox.processes.gateway import Gateway, Play
+from sandbox.processes.keep import Keep
 from sandbox.processes.process import RealProcess, Started
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -82,10 +83,10 @@ exec chroot . "$@"
 class Machine:
     """Starts the containers whose program is in a directory. Thread-safe."""
 
-    def __init__(self, programs: Path, clock: Clock, *, as_root: bool | None = None) -> None:
+    def __init__(self, programs: Path, clock: Clock, *, keep: Keep | None = None, as_root: bool | None = None) -> None:
         """`programs` is a directory of TiDB's programs; see `program` for the containers that run them.
 
-        Volumes vanish at the end.
+        Without `keep`, which it closes, volumes vanish at the end.
 
         Raises Unavailable.
         """
@@ -101,26 +102,28 @@ class Machine:
         self._state = Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
         for name in ("volumes", "containers", "root"):
             (self._state / name).mkdir()
+        self.journal = keep
+        self._volumes = keep.volumes if keep is not None else self._state / "volumes"
         try:
-            self.agent = Agent(self._state, as_root=as_root)
+            self.agent = Agent(self._state, as_root=as_root, holds=keep.lock() if keep is not None else None)
         except Unavailable:
             shutil.rmtree(self._state)
             raise
         self._gateway: Gateway | None = None
         self._count = 0
 
-    def program(self, launch: Launch) -> str:
+    def program(self, image: str, command: Sequence[str]) -> str:
         """The file name of a container's real program; empty without one."""
-        first = launch.command[0].rpartition("/")[2] if launch.command else ""
-        if not is_script(launch.command):
+        first = command[0].rpartition("/")[2] if command else ""
+        if not is_script(command):
             return first if first in self.programs else ""
-        image = launch.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
+        image = image.rpartition("/")[2].partition(":")[0].partition("@")[0]
         name = self._images.get(image, image)
         return name if name in self.programs else ""
 
     def start(self, launch: Launch, output: Output) -> RealProcess | Program | None:
         """Start a container; None if its program is not here, an ended process if it cannot start."""
-        if not self.program(launch):
+        if not self.program(launch.image, launch.command):
             return None
         if missing := self._missing_tool(launch):
             package = _PACKAGES.get(missing, missing)
@@ -166,11 +169,13 @@ class Machine:
         return self._gateway
 
     def close(self) -> None:
-        """Kill all processes; the agent removes their volumes. Idempotent."""
+        """Kill all processes; the agent removes their volumes unless they are kept. Idempotent."""
         if self._gateway is not None:
             self._gateway.stop()
             self._gateway = None
         self.agent.close()
+        if self.journal is not None:
+            self.journal.close()
 
     def _provide(self, launch: Launch) -> None:
         """Make its volumes that do not exist yet. Raises OSError, AgentError."""
@@ -181,7 +186,7 @@ class Machine:
                 self.agent.ask("memory", pod=launch.pod_uid, path=str(volume), size=disk.memory)
 
     def _volume(self, uid: str) -> Path:
-        return self._state / "volumes" / quote(uid, safe="")
+        return self._volumes / quote(uid, safe="")
 
     @staticmethod
     def _hostname(launch: Launch) -> str:

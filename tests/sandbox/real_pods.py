@@ -15,6 +15,7 @@ from ports.randomness import SystemRandomness
 from ports.transport import Request, Response, TransportError
 from rehearsal.world import new_world
 from sandbox.processes.agent_client import Unavailable
+from sandbox.processes.keep import Keep
 from sandbox.processes.machine import Machine
 from sandbox.timings import Timings
 from sandbox.world import World
@@ -34,16 +35,21 @@ def program(directory: Path, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
-@contextmanager
-def running(binaries: Path, *, as_root: bool) -> Iterator[World]:
+def machine_or_skip(binaries: Path, *, as_root: bool, keep: Path | None = None) -> Machine:
     if as_root and os.geteuid():
         pytest.skip("needs root; the same runs in a user namespace")
     try:
-        machine = Machine(binaries, SystemClock(), as_root=as_root)
+        return Machine(binaries, SystemClock(), keep=Keep(keep) if keep else None, as_root=as_root)
     except Unavailable as error:
         if os.environ.get("REQUIRE_EVERYTHING"):
             raise
         pytest.skip(str(error))
+
+
+@contextmanager
+def running(binaries: Path, *, as_root: bool, keep: Path | None = None) -> Iterator[World]:
+    """A sandbox whose containers run the programs of a directory; `keep` keeps its content."""
+    machine = machine_or_skip(binaries, as_root=as_root, keep=keep)
     world = new_world(SystemClock(), SystemRandomness(), _TIMINGS, machine=machine)
     world.start()
     try:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -177,8 +178,10 @@ def test_a_changed_secret_shows_in_the_file(world: World) -> None:
     said(world, uid, "new")
 
 
-def test_three_etcd_members_find_each_other_and_keep_their_data(tmp_path: Path) -> None:
-    (tmp_path / "pd-server").symlink_to(built("etcd"))
+def test_three_etcd_members_find_each_other_and_keep_their_data_over_a_stop_of_the_sandbox(tmp_path: Path) -> None:
+    binaries, keep = tmp_path / "binaries", tmp_path / "keep"
+    binaries.mkdir()
+    (binaries / "pd-server").symlink_to(built("etcd"))
     start = """
 peers() { for each in 0 1 2; do printf '%s' "pd-$each=http://pd-$each.peer:2380,"; done; }
 until getent hosts "$HOSTNAME.peer" >/dev/null; do sleep 0.1; done
@@ -188,7 +191,7 @@ exec /pd-server --name "$HOSTNAME" --data-dir /var/lib/pd --log-level error \
     --listen-client-urls http://0.0.0.0:2379 --advertise-client-urls "http://$HOSTNAME.peer:2379" \
     --initial-cluster "${initial%,}"
 """
-    with running(tmp_path, as_root=os.geteuid() == 0) as world:
+    with running(binaries, as_root=os.geteuid() == 0, keep=keep) as world:
         _create_etcd(world, start)
         holds(lambda: _ready(world) == 3, lambda: _ready(world))
         _etcd(world, "put", {"key": "aw==", "value": "dg=="})
@@ -201,6 +204,11 @@ exec /pd-server --name "$HOSTNAME" --data-dir /var/lib/pd --log-level error \
         holds(lambda: _ready(world) < 3, lambda: _ready(world))
         holds(lambda: _ready(world) == 3, lambda: _ready(world))
         assert _etcd(world, "range", {"key": "aw=="}, "pd-2")["kvs"][0]["value"] == "dg=="
+        before_stop = [read(world, f"pd-{ordinal}") for ordinal in range(3)]
+    with running(binaries, as_root=os.geteuid() == 0, keep=keep) as world:
+        holds(lambda: _restarted(world, before_stop), lambda: container(world, "pd-0"))
+        holds(lambda: _ready(world) == 3, lambda: _ready(world))
+        assert _etcd(world, "range", {"key": "aw=="}, "pd-1")["kvs"][0]["value"] == "dg=="
 
 
 def test_tls_of_a_real_server_is_its_own(tmp_path: Path) -> None:
@@ -270,6 +278,17 @@ def _create_etcd(world: World, start: str) -> None:
         },
     }
     client.create(STATEFUL_SETS, all_of_it, NAMESPACE)
+
+
+def _restarted(world: World, pods: Sequence[Json]) -> bool:
+    """True if each of these pods runs at its address with one restart more, as after a reboot of its node."""
+
+    def sight(pod: Json) -> tuple[str, str, int]:
+        status = pod["status"]
+        return pod["metadata"]["uid"], status["podIP"], status["containerStatuses"][0]["restartCount"]
+
+    now = [sight(read(world, pod["metadata"]["name"])) for pod in pods]
+    return now == [(uid, address, restarts + 1) for uid, address, restarts in map(sight, pods)]
 
 
 def _ready(world: World) -> int:
