@@ -7,7 +7,7 @@ from apis.accessor import COMPONENT_LABEL
 from apis.cluster import WITHOUT_EFFECT
 from apis.components import component_type
 from kube.objects import Json, condition_of
-from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import ADVANCED_STATEFUL_SETS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from ports.clock import Clock
 from rehearsal.forecast import Frame, Pod, Regions
 from rehearsal.recording import reference_of
@@ -67,7 +67,7 @@ class Film:
     def _frame(self) -> Frame:
         mirror, tree = self._world.mirror, self._tree
         uid = (tree.get("metadata") or {}).get("uid")
-        sets = [each for each in mirror.list(STATEFUL_SETS, self._namespace) if uid and _controller(each) == uid]
+        sets = [tree for tree in self._stateful_sets() if uid and _controller(tree) == uid]
         by_uid = {
             stateful_set["metadata"]["uid"]: stateful_set["metadata"]["labels"][COMPONENT_LABEL]
             for stateful_set in sets
@@ -95,6 +95,13 @@ class Film:
             lost={pod: by_name[of] for pod in _lost(status) if (of := pod.rpartition("-")[0]) in by_name},
             regions=_regions(self.pd) if self.sees_servers else None,
         )
+
+    def _stateful_sets(self) -> Iterator[Json]:
+        """Native and Advanced StatefulSets of the namespace."""
+        mirror = self._world.mirror
+        for resource in (STATEFUL_SETS, ADVANCED_STATEFUL_SETS):
+            if resource in mirror.resources:
+                yield from mirror.list(resource, self._namespace)
 
     def _orphaned(self, pod: Json) -> str:
         """The component of a pod whose StatefulSet is being recreated; empty for any other."""

@@ -1,6 +1,7 @@
 """The objects of a running cluster, as the Kubernetes API returns them to a user.
 
-A cluster belongs together with those that share its PD. Of Secrets only the names are read.
+A cluster belongs together with those that share its PD. Of Secrets only the names are read. Advanced StatefulSets are
+read where the API serves them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,9 +9,10 @@ from dataclasses import dataclass, field
 
 from apis.identity import INSTANCE_LABEL
 from kube.client import Client
-from kube.errors import ApiError
+from kube.errors import ApiError, NotFound
 from kube.objects import Json
 from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
     CONFIG_MAPS,
     CONTROLLER_REVISIONS,
     DEPLOYMENTS,
@@ -32,6 +34,7 @@ from kube.resources import (
 
 _NEEDED = (STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS, SERVICES, CONFIG_MAPS)
 _OPTIONAL = (CONTROLLER_REVISIONS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, SECRETS)
+_STATEFUL_SETS = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
 _OF_ALL = (NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES)
 
 READ: Sequence[Resource] = (TIDB_CLUSTERS, *_NEEDED, *_OPTIONAL, *_OF_ALL)
@@ -65,7 +68,7 @@ def record(client: Client, cluster: Json) -> Recording:
     namespaces = dict.fromkeys(each["metadata"]["namespace"] for each in clusters)
     found: dict[Resource, Sequence[Json]] = {
         resource: [each for namespace in namespaces for each in read(resource, namespace)]
-        for read, resources in ((reader.list, _NEEDED), (reader.try_list, _OPTIONAL))
+        for read, resources in ((reader.list, _NEEDED), (reader.try_list, (*_OPTIONAL, ADVANCED_STATEFUL_SETS)))
         for resource in resources
     }
     found |= {resource: reader.try_list(resource, "") for resource in _OF_ALL}
@@ -88,14 +91,15 @@ def assemble(
     uids = {cluster["metadata"]["uid"] for cluster in clusters}
     owned: dict[Resource, Sequence[Json]] = {
         resource: [each for each in found.get(resource, ()) if _owners(each) & uids]
-        for resource in (STATEFUL_SETS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
+        for resource in (*_STATEFUL_SETS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
     }
-    sets = {each["metadata"]["uid"] for each in owned[STATEFUL_SETS]}
+    stateful_sets = [tree for resource in _STATEFUL_SETS for tree in owned[resource]]
+    sets = {each["metadata"]["uid"] for each in stateful_sets}
     for resource in (CONTROLLER_REVISIONS, PODS):
         owned[resource] = [each for each in found.get(resource, ()) if _owners(each) & sets]
     instances = {
         (each["metadata"]["namespace"], (each["metadata"].get("labels") or {}).get(INSTANCE_LABEL, ""))
-        for each in owned[STATEFUL_SETS]
+        for each in stateful_sets
     }
     owned[PERSISTENT_VOLUME_CLAIMS] = [
         each for each in found.get(PERSISTENT_VOLUME_CLAIMS, ()) if _instance(each) in instances
@@ -130,6 +134,8 @@ class _Reader:
     def try_list(self, resource: Resource, namespace: str) -> Sequence[Json]:
         try:
             return self.list(resource, namespace)
+        except NotFound:  # the API does not serve this resource
+            return ()
         except ApiError as error:
             self.failures[resource] = error.message
             return ()

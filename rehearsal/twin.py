@@ -45,7 +45,7 @@ from rehearsal.durations import delays, own_starts
 from rehearsal.operator import SETTINGS
 from rehearsal.recording import Recording, sources
 from rehearsal.stage import CannotRehearse, Stage
-from sandbox.controllers.revisions import HASH_LABEL, template_hash, template_of
+from sandbox.controllers.revisions import HASH_LABEL, revision_of, template_hash, template_of
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.placement import requested
@@ -90,7 +90,8 @@ def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timi
     _check(recording, clusters)
     nodes = _nodes(recording)
     specs = [_machine(node, recording) for node in nodes if _serves(node)]
-    stage = Stage(specs, began, timings, _SEED)
+    advanced = bool(recording.all(ADVANCED_STATEFUL_SETS))
+    stage = Stage(specs, began, timings, _SEED, advanced=advanced)
     try:
         _furnish(stage, recording, nodes, secrets)
         labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
@@ -98,12 +99,14 @@ def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timi
         _start(stage, recording)
         starts = own_starts(recording.all(PODS))
         stage.world.kubelet.delays.update(later := delays(starts, timings))
-        settings = replace(SETTINGS, rechecks=False, discovery_image=_discovery_image(recording))
+        settings = replace(
+            SETTINGS, rechecks=False, discovery_image=_discovery_image(recording), advanced_stateful_sets=advanced
+        )
         wanted = _wanted(stage, settings)
     except BaseException:
         stage.world.stop()
         raise
-    unread = {name.partition(".")[0] for name in recording.unread}
+    unread = {name.partition(".")[0] for name in _unread(recording)}
     return Twin(
         stage=stage,
         settings=settings,
@@ -126,7 +129,8 @@ def _check(recording: Recording, clusters: Sequence[Cluster]) -> None:
         if elsewhere := sorted(_peers(cluster) - own):
             raise CannotRehearse(f"{name} shares its PD with {elsewhere[0]}, of which no TidbCluster was found")
         if any(_is_in_advanced(pod, cluster) for pod in recording.neighbours):
-            raise CannotRehearse(f"{name} is in Advanced StatefulSets, which no twin has")
+            why = recording.unread.get(str(ADVANCED_STATEFUL_SETS), "they are gone")
+            raise CannotRehearse(f"{name} is in Advanced StatefulSets, which could not be read: {why}")
         conditions = (tree.get("status") or {}).get("conditions") or ()
         progressing = condition_of(conditions, "Progressing")
         if progressing.get("status") == "True":
@@ -175,8 +179,13 @@ def _discovery_image(recording: Recording) -> str:
     return next(images, SETTINGS.discovery_image)
 
 
+def _unread(recording: Recording) -> Mapping[str, str]:
+    """The errors by resource, without Advanced StatefulSets: a cluster that is in them has no twin without them."""
+    return {what: why for what, why in recording.unread.items() if what != str(ADVANCED_STATEFUL_SETS)}
+
+
 def _missing(recording: Recording) -> Iterator[str]:
-    for what, why in recording.unread.items():
+    for what, why in _unread(recording).items():
         yield f"{what} ({why})"
     for node in recording.all(NODES):
         if not _serves(node):
@@ -246,31 +255,37 @@ def _furnish(stage: Stage, recording: Recording, nodes: Sequence[Json], secrets:
 
 
 def _revised(recording: Recording) -> Mapping[Resource, Sequence[Json]]:
-    """StatefulSets, revisions and pods with the names that the world's controller gives to revisions."""
+    """StatefulSets, revisions and pods with the names that the world's controllers give to revisions."""
     names = {
         revision["metadata"]["name"]: f"{_set_of(revision)}-{template_hash(template_of(revision))}"
         for revision in recording.all(CONTROLLER_REVISIONS)
     }
-    for stateful_set in recording.all(STATEFUL_SETS):
-        current = f"{stateful_set['metadata']['name']}-{template_hash(stateful_set['spec']['template'])}"
-        names[stateful_set["status"]["updateRevision"]] = current
-    renamed: dict[str, Json] = {}
+    for stateful_set in (tree for resource in _STATEFUL_SETS for tree in recording.all(resource)):
+        names[stateful_set["status"]["updateRevision"]] = revision_of(stateful_set, 1)["metadata"]["name"]
+    revisions: dict[str, Json] = {}
     for revision in recording.all(CONTROLLER_REVISIONS):
         meta = revision["metadata"] | {"name": names[revision["metadata"]["name"]]}
-        renamed[f"{meta['namespace']}/{meta['name']}"] = revision | {"metadata": meta}
-    sets = []
-    for stateful_set in recording.all(STATEFUL_SETS):
-        status = stateful_set["status"]
-        revisions = {key: names.get(status.get(key, ""), status.get(key, "")) for key in _REVISIONS}
-        sets.append(stateful_set | {"status": status | revisions})
+        revisions[f"{meta['namespace']}/{meta['name']}"] = revision | {"metadata": meta}
     pods = []
     for pod in recording.all(PODS):
         labels = pod["metadata"].get("labels") or {}
-        known = {HASH_LABEL: names.get(labels.get(HASH_LABEL, ""), labels.get(HASH_LABEL, ""))}
-        pods.append(pod | {"metadata": pod["metadata"] | {"labels": labels | known}})
-    return {STATEFUL_SETS: sets, CONTROLLER_REVISIONS: list(renamed.values()), PODS: pods}
+        label = {HASH_LABEL: names.get(labels.get(HASH_LABEL, ""), labels.get(HASH_LABEL, ""))}
+        pods.append(pod | {"metadata": pod["metadata"] | {"labels": labels | label}})
+    sets = {
+        resource: [_with_revisions(stateful_set, names) for stateful_set in recording.all(resource)]
+        for resource in _STATEFUL_SETS
+        if recording.all(resource)
+    }
+    return sets | {CONTROLLER_REVISIONS: list(revisions.values()), PODS: pods}
 
 
+def _with_revisions(stateful_set: Json, names: Mapping[str, str]) -> Json:
+    status = stateful_set["status"]
+    revisions = {key: names.get(status.get(key, ""), status.get(key, "")) for key in _REVISIONS}
+    return stateful_set | {"status": status | revisions}
+
+
+_STATEFUL_SETS = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
 _REVISIONS = ("currentRevision", "updateRevision")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kube.objects import Json
-from kube.resources import DM_CLUSTERS, NODES, PODS, SECRETS, STATEFUL_SETS
+from kube.resources import ADVANCED_STATEFUL_SETS, DM_CLUSTERS, NODES, PODS, SECRETS, STATEFUL_SETS
 from manifests import ADVANCED_STATEFUL_SET
 from member.context import RESOURCES
 from ports.clock import FakeClock
@@ -37,17 +37,47 @@ WITHOUT_TWIN = {"sleepy": "is not Ready", "north": "shares its PD with south-pd-
 """Recorded clusters that have no twin, with the reason."""
 
 
+_SLOT = {"tikv.tidb.pingcap.com/delete-slots": "[1]"}
+
+
+def _forbidding(resources: Sequence[str]) -> Callable[[Call], Fault | None]:
+    """A reader may not list these resources."""
+
+    def forbid(call: Call) -> Fault | None:
+        is_forbidden = call.user == READER and call.resource in resources
+        return Fault(refusal=Refusal(403, "Forbidden", "may not list")) if is_forbidden else None
+
+    return forbid
+
+
+@pytest.fixture
+def unreadable() -> list[str]:
+    """The resources that a reader of `slotted` may not list."""
+    return []
+
+
+@pytest.fixture
+def slotted(unreadable: list[str]) -> Iterator[OperatorWorld]:
+    """A world with a cluster in Advanced StatefulSets, without basic-tikv-1."""
+    crds = [*definitions(), *load_crds(ADVANCED_STATEFUL_SET)]
+    world = OperatorWorld(clock=FakeClock(), crds=crds, faults=_forbidding(unreadable))
+    world.restart(replace(SETTINGS, advanced_stateful_sets=True))
+    tree = basic()
+    tree["metadata"]["annotations"] = _SLOT
+    world.apply(tree)
+    world.run_until_ready(within=300.0)
+    world.run(5.0)
+    yield world
+    world.stop()
+
+
 @pytest.fixture
 def running() -> Iterator[Callable[..., OperatorWorld]]:
     """Creates a world with a cluster at rest."""
     worlds: list[OperatorWorld] = []
 
     def create(tree: Json, unreadable: Sequence[str] = (), slow: Mapping[str, float] | None = None) -> OperatorWorld:
-        def forbid(call: Call) -> Fault | None:
-            is_forbidden = call.user == READER and call.resource in unreadable
-            return Fault(refusal=Refusal(403, "Forbidden", "may not list")) if is_forbidden else None
-
-        worlds.append(world := OperatorWorld(clock=FakeClock(), faults=forbid))
+        worlds.append(world := OperatorWorld(clock=FakeClock(), faults=_forbidding(unreadable)))
         world.world.kubelet.faults.slow.update(slow or {})
         world.apply(tree)
         world.run_until_ready(tree["metadata"]["name"], within=300.0)
@@ -166,16 +196,28 @@ def test_a_cluster_that_changes_has_no_twin(running: Callable[..., OperatorWorld
 
 
 @pytest.mark.slow
-def test_a_cluster_in_advanced_stateful_sets_has_no_twin(clock: FakeClock) -> None:
-    world = OperatorWorld(clock=clock, crds=[*definitions(), *load_crds(ADVANCED_STATEFUL_SET)])
-    try:
-        world.restart(replace(SETTINGS, advanced_stateful_sets=True))
-        world.apply(sample("basic"))
-        world.run_until_ready()
-        with pytest.raises(CannotRehearse, match="TidbCluster default/basic is in Advanced StatefulSets"):
-            twin(world)
-    finally:
-        world.stop()
+def test_a_cluster_in_advanced_stateful_sets_keeps_its_slots(slotted: OperatorWorld) -> None:
+    """TiKV is basic-tikv-0, -2 and -3; its replicas grow around the slot, and no pod restarts."""
+    found = twin(slotted)
+    assert [] == [*found.wanted, *found.missing]
+    sets = [found.stage.world.mirror.list(resource) for resource in (ADVANCED_STATEFUL_SETS, STATEFUL_SETS)]
+    assert [3, 0] == [len(trees) for trees in sets]
+    change = basic(tikv={"replicas": 4})
+    change["metadata"]["annotations"] = _SLOT
+    (forecast,) = rehearse_on(found, [change]).forecasts.values()
+    assert "done" == forecast.end
+    assert {"basic-tikv-4"} == {step.pod for step in forecast.steps}
+    found.stage.world.stop()
+
+
+@pytest.mark.slow
+def test_advanced_stateful_sets_that_a_user_may_not_read_are_named(
+    slotted: OperatorWorld, unreadable: list[str]
+) -> None:
+    unreadable.append(str(ADVANCED_STATEFUL_SETS))
+    why = r"is in Advanced StatefulSets, which could not be read: may not list"
+    with pytest.raises(CannotRehearse, match=why):
+        twin(slotted)
 
 
 @pytest.mark.slow
