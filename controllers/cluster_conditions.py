@@ -94,8 +94,8 @@ def _serves(tc: Cluster, name: str) -> bool:
     if not all_members_ready(tc, name):
         return False
     status = status_of(tc, name)
-    # as many members as wanted are healthy
-    return status is None or not status.stateful_set or status.ready_replicas >= len(status.health)
+    # as many members as wanted are healthy; a recreated StatefulSet may have no status yet
+    return status is None or status.ready_replicas >= len(status.health)
 
 
 def _is_rolling(tc: Cluster, name: str, status: ComponentStatus) -> bool:

@@ -157,8 +157,10 @@ async def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
     if not view.scaling and view.has_revision:
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
     if not view.is_observed:
-        waiting = Waiting("RollingUpdate", "waiting for the StatefulSet controller to observe the new pod template")
-        return Roll(True, view.no_restarts(view.rolling_pods(view.cached)), waiting)
+        what = "waiting for the StatefulSet controller to report the newest revision"
+        # the controller of Advanced StatefulSets reports nothing while a pod cannot be created
+        outcome = kept_by_lost_nodes(view.ctx, view.component, what) or Waiting("RollingUpdate", what)
+        return Roll(True, view.no_restarts(view.rolling_pods(view.cached)), outcome)
     return await _continue(view)
 
 

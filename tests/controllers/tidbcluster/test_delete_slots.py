@@ -246,3 +246,30 @@ def test_slots_that_v1_6_has_written_give_their_pods_back(world: OperatorWorld) 
     world.admin.patch(ADVANCED_STATEFUL_SETS, "basic-tikv", NAMESPACE, {"metadata": {"annotations": theirs}})
     world.restart()
     want(world, "tikv", 3, None, 0, 1, 2)
+
+
+@pytest.mark.slow
+def test_a_cluster_is_not_ready_while_its_stateful_set_reports_no_status(world: OperatorWorld) -> None:
+    """The controller of Advanced StatefulSets reports nothing while a pod cannot be created."""
+    started(world, ON)
+    world.admin.patch(PODS, "basic-tikv-1", NAMESPACE, {"metadata": {"finalizers": ["example.com/kept"]}})
+    world.admin.delete(ADVANCED_STATEFUL_SETS, "basic-tikv", NAMESPACE)
+    world.run(0.5)
+    assert "status" not in world.get(ADVANCED_STATEFUL_SETS, "basic-tikv")
+    ready = world.condition("Ready")
+    assert ("False", "TiKVStoreNotUp") == (ready["status"], ready["reason"])
+
+
+@pytest.mark.slow
+@pytest.mark.rule("R28")
+def test_the_wait_for_a_status_names_the_pod_on_a_lost_node(world: OperatorWorld) -> None:
+    started(world, ON)
+    node = world.get(PODS, "basic-tikv-2")["spec"]["nodeName"]
+    world.world.faults.host_gone(f"{NAMESPACE}/basic-tikv-2")
+    world.run(60.0)
+    world.admin.delete(ADVANCED_STATEFUL_SETS, "basic-tikv", NAMESPACE)
+    world.run(5.0)
+    assert "status" not in world.get(ADVANCED_STATEFUL_SETS, "basic-tikv")
+    progressing = world.condition("Progressing")
+    assert "NodeLost" == progressing["reason"]
+    assert f"pod basic-tikv-2 on node {node}, which is not Ready" in progressing["message"]

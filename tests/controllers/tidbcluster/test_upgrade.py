@@ -410,7 +410,7 @@ def test_restarts_no_pod_before_the_revision_of_the_new_template_is_known(wide: 
     before = uids(wide)
     wide.change(pd={"annotations": {"a": "b"}})
     show = see_no_more_than(wide, "patch statefulsets.apps basic-pd")
-    wide.run_until(says(wide, "waiting for the StatefulSet controller to observe the new pod template"))
+    wide.run_until(says(wide, "waiting for the StatefulSet controller to report the newest revision"))
     wide.run(20.0)
     assert (3, before) == (strategy(wide, "pd")["rollingUpdate"]["partition"], uids(wide))
 
