@@ -20,8 +20,9 @@ import msgspec
 
 from controllers.controller import Result, Sync
 from kube.objects import Json, Object, condition_of
-from kube.resources import NAMESPACES, SECRETS, TIDB_CLUSTERS
+from kube.resources import NAMESPACES, PODS, SECRETS, TIDB_CLUSTERS
 from member.context import Settings
+from member.labels import INSTANCE
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
@@ -83,11 +84,15 @@ class NoJudge:
 
 @dataclass(slots=True)
 class SyncRecord:
-    """One sync: its initial cluster, its calls so far, and the cluster as these have read it."""
+    """One sync: its initial cluster, its calls so far, and the cluster as these have read it.
+
+    `cached_pods` counts the pods of the cluster in the operator's caches, which may be stale.
+    """
 
     number: int
     key: str
     cached: Object | None
+    cached_pods: Callable[[], int]
     calls: list[Call] = field(default_factory=list)
     read: Json | None = None
 
@@ -409,8 +414,10 @@ class Engine:
         def watched(key: str) -> Result | None:
             of = cluster_of(key)
             namespace, _, cluster = of.partition("/")
-            cached = self.operators[name].caches[TIDB_CLUSTERS].get(namespace, cluster)
-            record = SyncRecord(next(self._syncs), of, cached)
+            caches = self.operators[name].caches
+            cached = caches[TIDB_CLUSTERS].get(namespace, cluster)
+            pods = lambda: len(caches[PODS].list(namespace, {INSTANCE: cluster}))  # noqa: E731
+            record = SyncRecord(next(self._syncs), of, cached, pods)
             token = _CURRENT.set(record)
             failed = True
             try:
