@@ -6,6 +6,7 @@ from kube.client import Client
 from kube.errors import AlreadyExists, Invalid, NotFound
 from kube.objects import Json
 from kube.resources import (
+    ADVANCED_STATEFUL_SETS,
     BACKUP_SCHEDULES,
     BACKUPS,
     COMPACT_BACKUPS,
@@ -38,6 +39,7 @@ _NAMED = {
     str(resource): resource
     for resource in (
         *OTHER_KINDS,
+        ADVANCED_STATEFUL_SETS,
         BACKUPS,
         BACKUP_SCHEDULES,
         COMPACT_BACKUPS,
@@ -60,7 +62,8 @@ _NAMED = {
 }
 
 
-_OWNERS = (TIDB_CLUSTERS, STATEFUL_SETS, DEPLOYMENTS, REPLICA_SETS)
+_WORKLOADS = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
+_OWNERS = (TIDB_CLUSTERS, *_WORKLOADS, DEPLOYMENTS, REPLICA_SETS)
 
 
 def named(text: str) -> tuple[Resource, str]:
@@ -116,7 +119,7 @@ class Hands:
         return ""
 
     def _change(self, resource: Resource, name: str, event: plan.Foreign) -> None:
-        taken = self._restarted_by(name, event.patch.get("spec") or {}) if resource == STATEFUL_SETS else []
+        taken = self._restarted_by(name, event.patch.get("spec") or {}) if resource in _WORKLOADS else []
         if self._is_given_away(event.patch):
             # Kubernetes treats it as garbage
             taken += self._ended_with(resource, name, alone=False)
@@ -155,7 +158,8 @@ class Hands:
         there = self._state.get(resource, name)
         gone = {there["metadata"]["uid"]} if there else set()
         pods = self._state.all(PODS)
-        for tree in () if alone else (*self._state.all(STATEFUL_SETS), *pods):
+        sets = [tree for kind in _WORKLOADS for tree in self._state.all(kind)]
+        for tree in () if alone else (*sets, *pods):
             if gone.intersection(owner["uid"] for owner in tree["metadata"].get("ownerReferences") or ()):
                 gone.add(tree["metadata"]["uid"])
         return [pod["metadata"]["name"] for pod in pods if pod["metadata"]["uid"] in gone]
@@ -166,7 +170,7 @@ class Hands:
         Those that are scaled in and, during a rolling update, those that it has reached: once for another template, and
         once more for the right one.
         """
-        live = self._state.get(STATEFUL_SETS, name)
+        live = self._state.get(STATEFUL_SETS, name) or self._state.get(ADVANCED_STATEFUL_SETS, name)
         if live is None:
             return []
         pods = {pod["metadata"]["name"]: pod for pod in self._state.all(PODS)}

@@ -11,7 +11,7 @@ import yaml
 from apis.components import component_type
 from apis.consent import ALLOWED_FROM
 from apis.decoding import decode
-from apis.ordinals import desired_replicas
+from apis.ordinals import desired_replicas, slots_annotation
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from manifests import ADVANCED_STATEFUL_SET
@@ -166,6 +166,14 @@ def _mortal_with_zones() -> Json:
     return cluster
 
 
+def _mortal_with_slots() -> Json:
+    """Three PDs and four stores, of which none has the ordinal 1."""
+    cluster = _mortal(3, 4)()
+    slots = {slots_annotation(component): "[1]" for component in ("pd", "tikv")}
+    cluster["metadata"]["annotations"] = slots
+    return cluster
+
+
 def _proxied() -> Json:
     """3/3/2 behind two proxies."""
     cluster = _cluster()
@@ -191,6 +199,9 @@ def _mortal_with(cluster: Callable[[], Json], part: str) -> Callable[[], Json]:
     return whole
 
 
+MORTAL_SLOTTED = "mortal-slots"
+"""The one in Advanced StatefulSets."""
+
 SIDECAR: Json = {"name": "shipper", "image": "shipper:1"}
 """A user's container."""
 
@@ -214,6 +225,7 @@ MORTAL: Mapping[str, Callable[[], Json]] = {
         "mortal-tiproxy": _mortal_with(_proxied, "tiproxy"),
         "mortal-ticdc": _mortal_with(_replicating, "ticdc"),
         "mortal-zones": _mortal_with_zones,
+        MORTAL_SLOTTED: _mortal_with_slots,
     }.items()
 }
 """By the number of PDs and stores; losses in them are permanent (`simulate.families.loss_and_edit`)."""
@@ -355,11 +367,12 @@ SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE, rechecks=True),
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True), rechecks=True),
     **dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
+    MORTAL_SLOTTED: Settings("tidb-operator-py:test", _HASTY, rechecks=True, advanced_stateful_sets=True),
     SLOTTED: Settings("tidb-operator-py:test", _BRITTLE, rechecks=True, advanced_stateful_sets=True),
 }
 """The operator's settings, if not the default."""
 
-ADVANCED = frozenset({SLOTTED, SWITCHED})
+ADVANCED = frozenset({SLOTTED, SWITCHED, MORTAL_SLOTTED})
 """The clusters in whose worlds the controller of Advanced StatefulSets runs."""
 
 _SIX_NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(6))

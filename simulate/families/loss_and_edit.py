@@ -7,18 +7,18 @@ recorded. Each plan ends converged, with substitutes for the losses, or with a c
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, islice, product
 
 from msgspec.structs import replace
 
 from apis.components import component_type
 from kube.objects import Json
-from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
+from kube.resources import ADVANCED_STATEFUL_SETS, DM_CLUSTERS, STATEFUL_SETS, TIDB_CLUSTERS
 from simulate.engine.components import profile
 from simulate.engine.other_kinds import DM, made, sources, spec_of_kind
 from simulate.engine.plan import DELETED, Edit, Fault, Foreign, InvalidPlan, Plan, World
 from simulate.engine.trees import merged
-from simulate.engine.worlds import BESIDE_DM, NAME, NAMESPACE, SETTINGS, SIDECAR
+from simulate.engine.worlds import ADVANCED, BESIDE_DM, MORTAL_SLOTTED, NAME, NAMESPACE, SETTINGS, SIDECAR
 from simulate.families.family import Family
 from simulate.families.homes import Home
 from simulate.families.users_data import of_all_components
@@ -41,17 +41,18 @@ _ROLLS = ("image", "config", "hand-edited")
 REFUSED = "refused-image"
 """The change that requires a loss with a substitute."""
 
-_LOST_SUBSTITUTES = {("pd-5", "zone"), ("tikv-4", "two"), ("tikv-5", "zone")}
+_LOST_SUBSTITUTES = {("pd-5", "zone"), ("tikv-4", "two"), ("tikv-slots", "two"), ("tikv-5", "zone")}
 """Losses whose second victim is the first one's substitute once fewer are desired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A component that suffers a loss and is changed; its replicas and its cluster."""
+    """A component that suffers a loss and is changed; its replicas, its cluster, and its delete slots."""
 
     component: str
     replicas: int
     cluster: str
+    slots: frozenset[int] = frozenset()
 
     @property
     def home(self) -> Home:
@@ -67,9 +68,10 @@ class Subject:
         """The cluster as plans name it."""
         return self.home.target or f"{TIDB_CLUSTERS}/{NAME}"
 
-    def pod(self, ordinal: int) -> str:
-        """The name of a pod."""
-        return f"{self._name}-{self.component}-{ordinal}"
+    def pod(self, number: int) -> str:
+        """The name of a pod; `number` counts from 0 and passes over delete slots."""
+        ordinals = (ordinal for ordinal in count() if ordinal not in self.slots)
+        return f"{self._name}-{self.component}-{next(islice(ordinals, number, None))}"
 
     @property
     def volume(self) -> str:
@@ -79,7 +81,8 @@ class Subject:
     @property
     def stateful_set(self) -> str:
         """Its StatefulSet as plans name it."""
-        return f"statefulsets.apps/{self._name}-{self.component}"
+        resource = ADVANCED_STATEFUL_SETS if self.cluster in ADVANCED else STATEFUL_SETS
+        return f"{resource}/{self._name}-{self.component}"
 
     @property
     def is_replaced(self) -> bool:
@@ -111,6 +114,8 @@ SUBJECTS: Mapping[str, Subject] = {
     "pump-2": Subject("pump", 2, "mortal-pump"),
     "tiproxy-2": Subject("tiproxy", 2, "mortal-tiproxy"),
     "ticdc-3": Subject("ticdc", 3, "mortal-ticdc"),
+    "pd-slots": Subject("pd", 3, MORTAL_SLOTTED, frozenset({1})),
+    "tikv-slots": Subject("tikv", 4, MORTAL_SLOTTED, frozenset({1})),
     "dm-master-3": Subject("dm-master", 3, BESIDE_DM),
     "dm-master-5": Subject("dm-master", 5, BESIDE_DM),
     "dm-worker-3": Subject("dm-worker", 3, BESIDE_DM),
@@ -120,9 +125,9 @@ Loss = Callable[[Subject], tuple[World, ...]]
 Change = Callable[[Subject], tuple[Edit | Fault, ...]]
 
 
-def of_pod(verb: str, hit: Subject, ordinal: int = _VICTIM, at: float = 1.0) -> World:
-    """A permanent fault of a pod."""
-    return World(at=at, verb=verb, arguments={"pod": f"{NAMESPACE}/{hit.pod(ordinal)}"}, seconds=0.0)
+def of_pod(verb: str, hit: Subject, number: int = _VICTIM, at: float = 1.0) -> World:
+    """A permanent fault of a pod; for its `number` see `Subject.pod`."""
+    return World(at=at, verb=verb, arguments={"pod": f"{NAMESPACE}/{hit.pod(number)}"}, seconds=0.0)
 
 
 def _volume(hit: Subject) -> tuple[World, ...]:

@@ -22,7 +22,7 @@ _SUBJECTS: Mapping[str, Subject] = {
     _ALONE: Subject("pd", 1, SINGLE_PD),
     **{
         name: SUBJECTS[name]
-        for name in ("pd-3", "tikv-3", "tikv-4", "tiflash-3", "tidb-2", "dm-master-3", "dm-worker-3")
+        for name in ("pd-3", "pd-slots", "tikv-3", "tikv-4", "tiflash-3", "tidb-2", "dm-master-3", "dm-worker-3")
     },
 }
 _LASTS = 240.0
@@ -61,7 +61,7 @@ def _slow(hit: Subject) -> tuple[Fault, ...]:
 SILENCES: Mapping[str, Silent] = {
     "quorum": _cut(_quorum),
     "slow": _slow,
-    "half": _cut(lambda hit: _quorum(hit, "[12]")),
+    "half": _cut(lambda hit: _quorum(hit, "[23]" if hit.slots else "[12]")),
     "operator": _cut(lambda _: "*"),
     "node": _node,
     "node+quorum": lambda hit: (*_node(hit), *_cut(_quorum)(hit)),

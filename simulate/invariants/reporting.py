@@ -72,7 +72,11 @@ def untrue(state: State) -> Iterator[str]:
             counted = (told.status.get("statefulSet") or {}).get("readyReplicas", 0)
             if told.status.get("statefulSet") and counted != told.ready:
                 yield f"{name} counts other Ready pods of {told.name} than there are"
-        ready = {workload.name.removeprefix(f"{owner['metadata']['name']}-"): workload.ready for workload in workloads}
+        # a sentence counts pods, which the controller of Advanced StatefulSets may not have reported
+        ready = {
+            workload.name.removeprefix(f"{owner['metadata']['name']}-"): _ready_pods(state, workload.name)
+            for workload in workloads
+        }
         for part, count, _ in _READY_OF.findall(conditions(status).get("Progressing", {}).get("message", "")):
             if int(count) != ready.get(part, int(count)):
                 yield f"{name} says of {part} that other pods are Ready than there are"
@@ -120,5 +124,8 @@ def _told(state: State, workload: str, status: Json) -> _Told:
     live = state.get(STATEFUL_SETS, workload) or state.get(ADVANCED_STATEFUL_SETS, workload)
     if live is not None:
         return _Told(workload, status, live, (live.get("status") or {}).get("readyReplicas", 0))
-    pods = (pod for pod in state.all(PODS) if pod["metadata"]["name"].rpartition("-")[0] == workload)
-    return _Told(workload, status, None, sum(map(is_ready, pods)))
+    return _Told(workload, status, None, _ready_pods(state, workload))
+
+
+def _ready_pods(state: State, workload: str) -> int:
+    return sum(is_ready(pod) for pod in state.all(PODS) if pod["metadata"]["name"].rpartition("-")[0] == workload)

@@ -119,7 +119,8 @@ class AskedFor:
                 yield f"the pods of {component} have a template that nobody has asked for"
             outdated = any(is_outdated(live, pod) for pod in state.pods(component).values())
             status, held = live.get("status") or {}, partition(live["spec"]["updateStrategy"])
-            at_rest = status.get("currentRevision") == status.get("updateRevision") and not outdated
+            newest = status.get("updateRevision")
+            at_rest = newest is not None and status.get("currentRevision") == newest and not outdated
             if at_rest and held < min(bound(live), NEVER):
                 yield f"the partition of {component} stays at {held} though no pod of it is to be restarted"
 
