@@ -28,6 +28,7 @@ _log = structlog.get_logger(__name__)
 Dial = Callable[[str, int], socket.socket | None]
 """Connects to the real process at host and port; None for a simulated one. Raises OSError."""
 
+_HOST = "127.0.0.1"
 _POLL = 0.05
 _BUFFER = 65536
 _TLS_HANDSHAKE = b"\x16"
@@ -51,7 +52,7 @@ class ForwardProxy:
 
         Clients of `transport` are already authenticated. `dial` connects to a real process.
         """
-        self._server = _Server(("127.0.0.1", 0), transport, server_side, sql, dial)
+        self._server = _Server((_HOST, 0), transport, server_side, sql, dial)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name="forward-proxy")
 
     @property
@@ -246,6 +247,20 @@ class _Played(_Connection):
         self._play()
         if not self.close_connection:
             super().handle()
+
+
+def connect_through(port: int, authority: str) -> socket.socket:
+    """A connection to `host:port` through the proxy on a port of loopback. Raises OSError."""
+    connection = socket.create_connection((_HOST, port), _TIMEOUT)
+    connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+    head = b""
+    # a server may speak first: no byte after the head is the proxy's
+    while not head.endswith(b"\r\n\r\n"):
+        if not (byte := connection.recv(1)):
+            connection.close()
+            raise ConnectionRefusedError(f"connection to {authority} refused")
+        head += byte
+    return connection
 
 
 def pass_through(one: socket.socket, other: socket.socket) -> None:

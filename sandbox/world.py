@@ -72,7 +72,7 @@ from sandbox.directory import CLUSTER_DOMAIN, ClusterDirectory
 from sandbox.fault_requests import PATH as FAULTS
 from sandbox.fault_requests import FaultRequests
 from sandbox.faults import WorldFaults
-from sandbox.forward_proxy import ForwardProxy
+from sandbox.forward_proxy import ForwardProxy, connect_through
 from sandbox.kubelet.kubelet import Kubelet
 from sandbox.kubelet.nodes import Nodes, NodeSpec, three_nodes
 from sandbox.mirror import Mirror
@@ -259,6 +259,7 @@ class World:
         self.kubelet.reserve(stored.tree() for stored in self.server.storage.objects(PODS.plural))
         self._provisioner = side.provisioner
         self.server.find_output = side.kubelet.output
+        self.server.dial = self._dial
         made = {
             name: make(self._component_transport(name), self.clock, self._randomness)
             for name, make in (extenders or {}).items()
@@ -422,6 +423,14 @@ class World:
         self.serve_http()
         if self._proxy is not None:
             self._proxy.play(connection, authority)
+
+    def _dial(self, address: str, port: int) -> socket.socket:
+        """A connection to a port of a pod, through the proxy, which also plays simulated servers. Raises OSError."""
+        self.serve_http()
+        proxy = self._proxy
+        if proxy is None or not self.data_plane.network.is_open(address, port, Origin()):
+            raise ConnectionRefusedError(f"connection to {address}:{port} refused")
+        return connect_through(proxy.port, f"{address}:{port}")
 
     def _pause(self, seconds: float) -> None:
         if self._threaded or not isinstance(self.clock, FakeClock):

@@ -41,13 +41,18 @@ def program() -> str:
     return found
 
 
+def tables_with(further: bytes = b"") -> bytes:
+    """The SQL of a server's first start, with only root, who has no password, and `further` SQL."""
+    return _FIRST + b"".join(path.read_bytes() for path in SYSTEM_TABLES) + further
+
+
 @contextmanager
 def mariadb(directory: Path, *, bootstrap: bytes = b"") -> Iterator[MariaDb]:
     """A server with only root, who has no password; `bootstrap` is additional SQL."""
     data, tls = directory / "data", certificates(directory / "tls")
     data.mkdir()
     serve = [program(), "--no-defaults", f"--datadir={data}", "--user=root"]
-    tables = _FIRST + b"".join(path.read_bytes() for path in SYSTEM_TABLES) + bootstrap
+    tables = tables_with(bootstrap)
     subprocess.run([*serve, "--bootstrap"], input=tables, check=True, capture_output=True, timeout=60)
     made = MariaDb(free_port(), directory / "socket", tls)
     serve += [f"--port={made.port}", f"--bind-address={HOST}", f"--socket={made.socket}"]

@@ -16,9 +16,11 @@ from io import BufferedReader
 import structlog
 
 from ports.transport import ConnectionLost, Request, Response, TransportError
+from sandbox.apiserver import port_forward
 from sandbox.apiserver.answers import refusal_answer
 from sandbox.apiserver.refusals import Refusal, bad_request
 from sandbox.apiserver.server import ApiServer, Streamed
+from sandbox.apiserver.spdy import Malformed
 
 _log = structlog.get_logger(__name__)
 
@@ -162,6 +164,9 @@ class HttpServer:
             return False
         if asked is None:
             return False
+        if port_forward.is_upgrade(asked.request):
+            self._forward(connection, reader, asked.request)
+            return False
         answer = self._respond(asked.request)
         if not isinstance(answer, Response):
             return self._stream(connection, answer) and asked.keep
@@ -180,6 +185,20 @@ class HttpServer:
             # the boundary of a request: a defect of the server must not end the connection
             _log.exception("request failed", method=request.method, url=request.url)
             return refusal_answer(Refusal(500, "InternalError", "Internal error occurred: see the server's log", {}))
+
+    def _forward(self, connection: socket.socket, reader: BufferedReader, request: Request) -> None:
+        """Forward ports of a pod until the client ends it. Raises OSError."""
+        try:
+            user = self._server.authenticate(request.headers.get("authorization", ""))
+            forward = self._server.port_forward(user, request)
+        except Refusal as refusal:
+            connection.sendall(_head(refusal_answer(refusal), keep=False) + refusal_answer(refusal).body)
+            return
+        connection.sendall(port_forward.ACCEPTED)
+        try:
+            forward.serve(connection, reader)
+        except Malformed as error:
+            _log.debug("connection broken", server="apiserver", cause=str(error))
 
     def _stream(self, connection: socket.socket, stream: Streamed) -> bool:
         """Send a watch as it arrives; True if it ended cleanly."""

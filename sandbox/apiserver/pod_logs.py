@@ -15,6 +15,7 @@ from sandbox.apiserver.world import World
 
 IN_CONTAINERS = ("attach", "exec", "portforward", "proxy")
 """Subresources that lead into a container."""
+_FORWARDED = "portforward"
 
 _TEXT = "text/plain"
 _POLL = 0.1
@@ -59,8 +60,12 @@ def no_output(_uid: str, _container: str, _previous: bool) -> Printed | None:
 
 def refuse(target: Target) -> Refusal:
     """The refusal of a subresource that leads into a container."""
+    if target.subresource == _FORWARDED:
+        message = "ports are forwarded over SPDY/3.1 alone, with which kubectl continues by itself"
+        return Refusal(501, "NotImplemented", message, {})
     instead = (
-        "`kubectl logs` shows what they print, and the HTTP proxy in the sandbox's `env` leads to every port of a pod"
+        "`kubectl logs` shows what they print; `kubectl port-forward`, and the HTTP proxy in the sandbox's `env`, lead "
+        "to every port of a pod"
     )
     message = f"containers are simulated here, and pods/{target.subresource} is not implemented: {instead}"
     return Refusal(501, "NotImplemented", message, {})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from kube.objects import Json
-from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
+from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS, Resource
 from ports.clock import Clock
 from ports.randomness import Randomness
 from ports.transport import ByteStream, ConnectionLost, Request, Response
@@ -18,7 +18,8 @@ from sandbox.apiserver.answers import in_yaml, refusal_answer
 from sandbox.apiserver.api import Api, Ask
 from sandbox.apiserver.audit import Audit, Call
 from sandbox.apiserver.faults import Fault, Faults, no_faults
-from sandbox.apiserver.refusals import Refusal
+from sandbox.apiserver.port_forward import Dial, PortForward, no_dial
+from sandbox.apiserver.refusals import Refusal, bad_request, not_found
 from sandbox.apiserver.registry import Registry
 from sandbox.apiserver.routes import Location, Target, locate, resolve, verb_of
 from sandbox.apiserver.storage import Journal, Snapshot, Storage
@@ -57,6 +58,8 @@ class ApiServer:
         self.storage = Storage(window)
         self.find_output: pod_logs.FindOutput = pod_logs.no_output
         """Finds the output of containers, if there is a kubelet."""
+        self.dial: Dial = no_dial
+        """Connects to pods, if there is a kubelet."""
         self._tokens = dict(tokens or {})
         self._clock = clock
         self._pause = pause or self._pass_time
@@ -121,6 +124,24 @@ class ApiServer:
         if fault.lose_answer:
             raise ConnectionLost(request.method, request.url, "the connection ended before the answer")
         return answer
+
+    def port_forward(self, user: str, request: Request) -> PortForward:
+        """Forwarding of ports of the pod that a request names. Raises Refusal."""
+        location = locate(request.url)
+        target = resolve(location.path, self._world.registry.kinds)
+        call = _call(user, request, location, target)
+        if refusal := (self.faults(call) or Fault()).refusal:
+            self.audit.record(call, refusal.code)
+            raise refusal
+        stored = self.storage.get(target.kind.key, target.key) if target is not None else None
+        if target is None or stored is None:
+            raise not_found(PODS, target.name if target is not None else "")
+        self.audit.record(call, 101)
+        status = stored.tree().get("status") or {}
+        if status.get("phase") != "Running":
+            phase = status.get("phase", "Pending")
+            raise bad_request(f"unable to forward port because pod is not running. Current status={phase}")
+        return PortForward(target.name, status["podIP"], self.dial)
 
     def disconnect(self) -> None:
         """Break all open watches, like a restart of the server."""

@@ -77,7 +77,7 @@ def test_a_missing_pod_has_no_log(world: OperatorWorld) -> None:
         _log(world, "nobody")
 
 
-@pytest.mark.parametrize("way", ["attach", "exec", "portforward", "proxy"])
+@pytest.mark.parametrize("way", ["attach", "exec", "proxy"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_refuses_access_to_containers_with_a_message(world: OperatorWorld, way: str, method: str) -> None:
     with pytest.raises(ApiError) as refused:
@@ -85,6 +85,12 @@ def test_refuses_access_to_containers_with_a_message(world: OperatorWorld, way: 
     assert 501 == refused.value.code
     assert f"pods/{way} is not implemented" in refused.value.message
     assert "kubectl logs" in refused.value.message
+
+
+def test_refuses_to_forward_ports_over_web_sockets_with_the_protocol_that_it_knows(world: OperatorWorld) -> None:
+    with pytest.raises(ApiError, match=r"ports are forwarded over SPDY/3.1 alone") as refused:
+        world.admin.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods/basic-pd-0/portforward")
+    assert 501 == refused.value.code
 
 
 def test_the_log_of_a_waiting_container_gives_the_reason() -> None:
