@@ -44,6 +44,9 @@ test: .venv/.dev ## Run the tests but for those of test-thorough; those on the r
 test-thorough: .venv/.dev ## Run the tests that `make test` leaves out: more cases of what others show, and the slowest ones
 	@$(PYTEST) --dist loadfile -n $$((2 * $(CORES) + 1)) -m thorough
 
+test-real: .venv/.dev ## Run clusters of real servers [BINARIES=dir]; a test skips with the names of the programs that the directory lacks
+	@BINARIES=$(or $(BINARIES),$(error BINARIES is missing: make test-real BINARIES=~/.tiup/components)) $(PYTEST) -n 0 tests/real
+
 test-fast: .venv/.dev ## Run the tests that need neither seconds nor a control plane
 	@$(PYTEST) --dist worksteal -n $(CORES) -m "not slow and not controlplane"
 
