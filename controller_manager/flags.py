@@ -42,8 +42,8 @@ _OF_KLOG = (
 """klog's flags, without effect because logs always go to stderr."""
 
 _NO_MODIFYING = (
-    "-features=VolumeModifying=true has no effect: this version changes no disk through AWS or Azure; set "
-    "volumeAttributesClassName, or replace volumes with -features=VolumeReplacing=true and spec.enablePVCReplace"
+    "-features=VolumeModifying=true has no effect without -cluster-permission-sc: the operator has to compare the "
+    "parameters of storage classes"
 )
 
 _REPLACEABLE_OF_DM = ("dm-master", "dm-worker")
@@ -112,7 +112,9 @@ class Options:
     @property
     def warnings(self) -> tuple[str, ...]:
         """A sentence about each request that is ignored."""
-        return (*self.without_effect, *((_NO_MODIFYING,) if self.features.volume_modifying else ()))
+        reads_classes = self.cluster_scoped or self.cluster_permission_sc
+        is_vain = self.features.volume_modifying and not reads_classes
+        return (*self.without_effect, *((_NO_MODIFYING,) if is_vain else ()))
 
     @property
     def lease_name(self) -> str:

@@ -165,6 +165,7 @@ def settings_of(options: Options) -> Settings:
         options.tidb_discovery_image,
         failover,
         replaces_volumes=options.features.volume_replacing,
+        modifies_volumes=options.features.volume_modifying,
         advanced_stateful_sets=options.features.advanced_stateful_set,
         references=options.cross_namespace_references,
     )

@@ -86,6 +86,9 @@ CLUSTER_ROLE_BINDINGS = Resource(
 )
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+VOLUME_ATTRIBUTES_CLASSES = Resource(
+    "storage.k8s.io", "v1", "volumeattributesclasses", "VolumeAttributesClass", namespaced=False
+)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False

@@ -87,6 +87,8 @@ class Settings:
     discovery_image: str
     failover: FailoverSettings = FailoverSettings()
     replaces_volumes: bool = False
+    modifies_volumes: bool = False
+    """True if a volume gets another storage class in place, where its driver can do that."""
     advanced_stateful_sets: bool = False
     """True if pods are in StatefulSets of apps.pingcap.com/v1, which skip the ordinals in delete slots."""
     rechecks: bool = False

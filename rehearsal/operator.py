@@ -39,7 +39,7 @@ from ports.randomness import SeededRandomness
 from ports.stopping import Stop
 from ports.transport import ByteStream, Credentials, Request, Response, Transport, TransportError
 from rehearsal.caches import Cache, Caches
-from rehearsal.rights import AuthorizedTransport
+from rehearsal.rights import OF_VOLUME_MODIFYING, AuthorizedTransport
 from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import ApiServer, selectors
 from sandbox.dataplane.grpc import GrpcNetwork
@@ -167,8 +167,9 @@ class Operator:
         self._wrap = dataplane
         self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
         instead = addressed(settings.advanced_stateful_sets)
+        more = OF_VOLUME_MODIFYING if settings.modifies_volumes else frozenset()
         client, of_events = (
-            self._connect(kubernetes(AuthorizedTransport(world.transport(USER))), instead) for _ in range(2)
+            self._connect(kubernetes(AuthorizedTransport(world.transport(USER), more)), instead) for _ in range(2)
         )
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
         self._passwords = SeededRandomness(seed)

@@ -43,6 +43,10 @@ def granted() -> frozenset[Right]:
     )
 
 
+OF_VOLUME_MODIFYING = frozenset(Right(verb, "storage.k8s.io", "volumeattributesclasses") for verb in ("get", "create"))
+"""What the chart grants beside manifests/operator, with the feature VolumeModifying."""
+
+
 @cache
 def _groups() -> frozenset[str]:
     return frozenset(right.group for right in granted())
@@ -68,12 +72,14 @@ def right_for(request: Request) -> Right | None:
 class AuthorizedTransport:
     """Passes requests that the operator is allowed to send."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, more: frozenset[Right] = frozenset()) -> None:
+        """`more` are rights beside the ones in manifests/operator."""
         self._transport = transport
+        self._rights = granted() | more
 
     def request(self, request: Request) -> Response:
         asked = right_for(request)
-        if asked is None or asked in granted() or asked.group not in _groups():
+        if asked is None or asked in self._rights or asked.group not in _groups():
             return self._transport.request(request)
         message = f'cannot {asked.verb} resource "{asked.resource}" in API group "{asked.group}"'
         return refusal_answer(Refusal(403, "Forbidden", f"forbidden: {message}"))

@@ -29,6 +29,10 @@ class Timings:
     grace_second: float = 0.1
     """The duration of one second of terminationGracePeriodSeconds."""
     volume_provision: float = 0.05
+    volume_modification: float = 1.0
+    """The time in which a driver changes the attributes of a volume."""
+    volume_modification_pause: float = 6 * 3600.0
+    """The time after a change of attributes in which the driver refuses another one."""
     secret_refresh: float = 1.0
     """The time until a changed Secret is visible in containers that mount it."""
     node_heartbeat: float = 10.0

@@ -38,6 +38,7 @@ from kube.resources import (
     SERVICES,
     STATEFUL_SETS,
     STORAGE_CLASSES,
+    VOLUME_ATTRIBUTES_CLASSES,
     Resource,
 )
 from ports.clock import Clock, FakeClock, SystemClock
@@ -59,6 +60,7 @@ from sandbox.controllers.namespaces import Namespaces
 from sandbox.controllers.node_lifecycle import NodeLifecycle
 from sandbox.controllers.stateful_set import StatefulSets
 from sandbox.controllers.taint_eviction import TaintEviction
+from sandbox.controllers.volume_attributes import Resizer
 from sandbox.controllers.volumes import NO_PROVISIONER, Provisioner, VolumeBinder, standard_storage_class
 from sandbox.dataplane.commands import Command
 from sandbox.dataplane.interconnect import Interconnect
@@ -94,6 +96,7 @@ _NODE_SIDE = (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     STORAGE_CLASSES,
+    VOLUME_ATTRIBUTES_CLASSES,
 )
 _CONTROLLED = (
     NAMESPACES,
@@ -183,6 +186,7 @@ class NodeSide:
             own_nodes,
             self.kubelet,
             self.provisioner,
+            Resizer(seen_by("resizer"), timings),
         ]
 
 

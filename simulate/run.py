@@ -20,7 +20,7 @@ from simulate.engine.other_kinds import OTHER_KINDS, unfinished
 from simulate.engine.plan import DELETED, Plan
 from simulate.engine.state import State
 from simulate.engine.trace import Show
-from simulate.engine.worlds import ADVANCED, CLUSTERS, KEY, NAMESPACE, NODES, SETTINGS, consenting, neighbour
+from simulate.engine.worlds import ADVANCED, CLUSTERS, KEY, NAMESPACE, NODES, SETTINGS, STORAGE, consenting, neighbour
 from simulate.invariants.facts import status_of
 from simulate.invariants.losses import lacking
 from simulate.invariants.reporting import unserved
@@ -94,7 +94,8 @@ class Outcome(msgspec.Struct, frozen=True):
 def prepare(plan: Plan, show: Show | None = None) -> Engine:
     """The world at a plan's starting point. Raises NotReady."""
     settings = SETTINGS.get(plan.cluster, DEFAULTS)
-    engine = Engine(show, settings, NODES.get(plan.cluster), advanced=plan.cluster in ADVANCED)
+    storage = STORAGE.get(plan.cluster, ())
+    engine = Engine(show, settings, NODES.get(plan.cluster), advanced=plan.cluster in ADVANCED, storage=storage)
     if plan.world == "empty":
         return engine
     engine.start_operator()

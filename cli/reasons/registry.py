@@ -603,15 +603,24 @@ _VOLUMES: Mapping[str, Reason] = {
         "Nothing, unless the message names an error of the storage driver, or `FileSystemResizePending`: "
         "then restart that pod. `kubectl describe pvc CLAIM` shows more.",
     ),
+    "ModifyingVolumes": Reason(
+        "Volumes get another storage class or volume attributes class in place, and the storage driver has not changed "
+        "all of them yet.",
+        "It changes the volumes of one pod after another, and a volume again after six hours at the earliest, "
+        "because storage providers refuse that before. No pod is restarted.",
+        "Nothing, unless the message names an error of the storage driver: `kubectl describe pvc CLAIM` shows more. If "
+        "its driver has not begun after minutes, see whether it supports VolumeAttributesClass.",
+    ),
     "VolumeCantChange": Reason(
-        "A volume cannot be changed as the spec requests: it would be smaller, of another class, its class "
-        "does not allow expansion, or the storage driver or Kubernetes refuses its volume attributes "
-        "class. Or new volumes come out as the old ones are. Or a claim without a volume is kept, since "
+        "A volume cannot be changed as the spec requests: it would be smaller, of a storage class that cannot be "
+        "had in place, its class does not allow expansion, or the storage driver or Kubernetes refuses its volume "
+        "attributes class. Or new volumes come out as the old ones are. Or a claim without a volume is kept, since "
         "its volume is to come with data: it has a source of data, a selector, or the id of a member or "
         "store.",
         "It leaves the volumes of that component as they are.",
         "Set the size or class back to what the message says. To have the volumes replaced, pod by pod, after their "
-        "data has been moved away: `spec.enablePVCReplace: true`. To allow expansion: `kubectl patch storageclass "
+        "data has been moved away: `spec.enablePVCReplace: true`. To change the class in place: the feature "
+        "`VolumeModifying`. To allow expansion: `kubectl patch storageclass "
         "CLASS -p '{\"allowVolumeExpansion\":true}'`.",
     ),
     "VolumeBeingDeleted": Reason(

@@ -27,6 +27,9 @@ from member.outcome import Refused, Waiting
 from ports.quantity import parse
 
 BOUND = "Bound"
+_MODIFY_ERROR = "ModifyVolumeError"
+_MOST = 300
+"""Characters of a driver's error in a message."""
 _INFEASIBLE = ("ControllerResizeInfeasible", "NodeResizeInfeasible")
 
 
@@ -106,6 +109,7 @@ class ClaimStatus(msgspec.Struct, frozen=True, rename="camel"):
     allocated_resources: Storage = msgspec.field(default_factory=Storage)
     allocated_resource_statuses: Storage = msgspec.field(default_factory=Storage)
     modify_volume_status: ModifyVolumeStatus = msgspec.field(default_factory=ModifyVolumeStatus)
+    current_volume_attributes_class_name: str = ""
     conditions: tuple[ClaimCondition, ...] = ()
 
 
@@ -125,6 +129,18 @@ class Claim(msgspec.Struct, frozen=True):
         """The size that the storage driver has rejected as infeasible (KEP-1790); empty if it has rejected none."""
         status = self.status
         return status.allocated_resources.storage if status.allocated_resource_statuses.storage in _INFEASIBLE else ""
+
+    @property
+    def trouble_of_modification(self) -> str:
+        """The storage driver's error about a change of the volume attributes class; empty if it reports none."""
+        errors = (each for each in self.status.conditions if each.type == _MODIFY_ERROR and each.status == "True")
+        return next((error.message[:_MOST] for error in errors), "")
+
+
+def storage_class_of(claim: Object) -> str:
+    """The storage class that a claim's volume has: once it was changed in place, the annotation names it (VMOD-2)."""
+    changed = claim.metadata.annotations.get(labels.STATUS_STORAGE_CLASS)
+    return changed or claim.decode_as(Claim).spec.storage_class_name
 
 
 def awaits_data(claim: Object) -> bool:
@@ -327,11 +343,13 @@ def _volumes_of(ctx: ClusterContext, names: set[str], claims: Mapping[str, str])
         if name not in names:
             continue
         cached = ctx.listers.persistent_volume_claims.get(ctx.namespace, claim_name)
-        claim = cached.decode_as(Claim) if cached else None
-        if claim is None or not claim.is_bound or not claim.status.capacity.storage:
+        if cached is None:
+            return []
+        claim = cached.decode_as(Claim)
+        if not claim.is_bound or not claim.status.capacity.storage:
             return []
         requested = claim.spec.resources.requests.storage
-        volumes.append(ActualVolume(name, claim.status.capacity.storage, claim.spec.storage_class_name, requested))
+        volumes.append(ActualVolume(name, claim.status.capacity.storage, storage_class_of(cached), requested))
     return volumes
 
 

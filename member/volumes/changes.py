@@ -8,15 +8,13 @@ wants, the operator refuses the whole change before any write, or replaces the v
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from apis import predicates
 from apis.accessor import Component, workloads
 from apis.times import stamp
-from kube.actions import Apply
-from kube.errors import ApiError
+from kube.actions import Apply, Create
+from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.objects import Json, Object, digest
-from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_ATTRIBUTES_CLASSES
 from member import labels
 from member.apply.claim_templates import names, sizes_differ
 from member.apply.writes import annotate_owner
@@ -26,33 +24,41 @@ from member.lifecycle.creation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
 from member.objects.stateful_set import ordinals_of
 from member.objects.volumes import has_storage, has_storage_claims
-from member.observed.claims import Claim, desired_templates, desired_volumes
+from member.observed.claims import Claim, DesiredVolume, desired_templates, desired_volumes, storage_class_of
+from member.observed.pods import pods_of
+from member.observed.status import NORMAL, is_upgrading
 from member.observed.troubles import trouble_of_growth
 from member.outcome import SOONEST, Done, Outcome, Refused, Wait, Waiting, in_time_for
 from member.polling import poll_since
 from member.volumes import replacement
 from member.volumes import replacement as volume_replacement
 from member.volumes.growth import (
+    INFEASIBLE,
+    PENDING,
     Ask,
     Begin,
     Finish,
     Refuse,
     Settled,
     Step,
+    StorageClass,
     VolumeClaim,
+    WaitForClass,
     Wanted,
+    attributes_class,
     infeasibility,
+    is_ours,
     next_step,
+    obstacle,
     reasons,
 )
 from member.volumes.replacement import REFUSED
 
 GROWING = "GrowingVolumes"
+MODIFYING = "ModifyingVolumes"
 
 _LOOK_AGAIN = 10.0
 """Seconds until the next check: no event reports a new storage class, and drivers take minutes."""
-_INFEASIBLE = "Infeasible"
-_PENDING = "Pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     body, wanted = live.decode(), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, spec.name)}}
     if sorted(names(body)) != sorted(names(wanted)):
         return Done("volumes were added or removed, which the component itself refuses")
-    seen = list(_moves(ctx, spec, body))
+    seen = _in_turn(_moves(ctx, spec, body), is_idle=_is_idle(ctx, spec.name, body))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
     refusals = {move.pod: move.step for move in moves if isinstance(move.step, Refuse)}
     judged = moves if volume_replacement.is_on(ctx) else ()
@@ -122,7 +128,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     refused = volume_replacement.refusal(ctx, spec, why, digest(wanted), in_vain=in_vain) if stale else None
     if stale and refused is None:
         refused = _without_class(ctx, spec, moves)
-    blocked = refused or _unconfirmed(ctx, moves)
+    blocked = refused or _unconfirmed(ctx, moves) or await _provide_classes(ctx, moves)
     if blocked is None:
         for move in moves:
             await _carry_out(ctx, move)
@@ -177,9 +183,198 @@ def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
             if cached is None or cached.metadata.deletion_timestamp or not cached.decode_as(Claim).is_bound:
                 continue
             claim = _read(ctx, cached)
-            class_field = f"{_field(spec, volume.name)}.storageClassName"
-            goal = Wanted(_size_field(spec, volume.name), volume.size, class_field, volume.storage_class)
+            goal = _wanted(ctx, spec, volume, claim)
             yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
+
+
+def _wanted(ctx: ClusterContext, spec: Component, volume: DesiredVolume, claim: VolumeClaim) -> Wanted:
+    """The wanted state of a claim, with the way to another storage class, if that is wanted."""
+    field = _field(spec, volume.name)
+    goal = Wanted(_size_field(spec, volume.name), volume.size, f"{field}.storageClassName", volume.storage_class)
+    if volume.storage_class in ("", claim.storage_class):
+        return goal
+    if volume.attributes_class:
+        why = f": {field}.volumeAttributesClassName decides about its attributes; restore {claim.storage_class}"
+        return replace(goal, obstacle=why)
+    way = in_place(ctx, claim.storage_class, volume.storage_class)
+    if ctx.settings.modifies_volumes:
+        return replace(goal, attributes_class=way.name, obstacle=way.obstacle)
+    if way.obstacle:
+        return goal
+    why = f"; restore {claim.storage_class}, or switch on the feature VolumeModifying, which changes volumes in place"
+    return replace(goal, obstacle=why)
+
+
+def _in_turn(moves: Iterable[Move], *, is_idle: bool) -> list[Move]:
+    """The moves, of which only the volumes of one pod begin to change the storage class (VMOD-8).
+
+    A pod is next once all lower ones have their class. None begins while the component changes otherwise (VMOD-9).
+    """
+    seen = list(moves)
+    changing = [move.pod for move in seen if _changes_class(move)]
+    return [_held(move, changing[0], is_idle=is_idle) if changing else move for move in seen]
+
+
+def _changes_class(move: Move) -> bool:
+    return move.wanted.storage_class not in ("", move.claim.storage_class)
+
+
+def _held(move: Move, next_pod: str, *, is_idle: bool) -> Move:
+    """The move, waiting if it would begin to change the storage class out of turn."""
+    if not (isinstance(move.step, Begin) and move.step.storage_class):
+        return move
+    name, new = move.claim.name, move.step.storage_class
+    if move.pod != next_pod:
+        what = f"waiting to change PersistentVolumeClaim {name} to storage class {new} until pod {next_pod} has it"
+        return replace(move, step=WaitForClass(what))
+    if is_idle:
+        return move
+    what = f"waiting until the component is idle before changing PersistentVolumeClaim {name} to storage class {new}"
+    return replace(move, step=WaitForClass(what, _LOOK_AGAIN))
+
+
+def _is_idle(ctx: ClusterContext, component: str, body: Json) -> bool:
+    """True if the pods are neither rolled nor scaled; they need not be Ready, as slow volumes may be the cause."""
+    return predicates.in_phase(ctx.tc, component, NORMAL) and not is_upgrading(body, pods_of(ctx, component))
+
+
+async def _provide_classes(ctx: ClusterContext, moves: Sequence[Move]) -> Refused | None:
+    """Create the VolumeAttributesClasses that claims will request; the refusal if one cannot be used."""
+    requesting = [move for move in moves if isinstance(move.step, Begin | Ask) and move.step.attributes_class]
+    for old, new in dict.fromkeys((move.claim.storage_class, move.wanted.storage_class) for move in requesting):
+        field = next(move.wanted.class_field for move in requesting if move.wanted.storage_class == new)
+        desired = in_place(ctx, old, new).attributes_class
+        if desired and (refused := await provide(ctx, desired, field)):
+            return refused
+    return None
+
+
+def _size_field(spec: Component, volume: str) -> str:
+    if has_storage_claims(spec.spec):
+        return f"{_field(spec, volume)}.resources.requests.storage"
+    return (
+        f"{_field(spec, volume)}.{spec.workload.data_size_path if volume == spec.type.data_volume else 'storageSize'}"
+    )
+
+
+def _field(spec: Component, volume: str) -> str:
+    """The path of a volume in the spec."""
+    if has_storage_claims(spec.spec):
+        return f"{spec.field}.storageClaims[{volume.removeprefix('data')}]"
+    if volume == spec.type.data_volume:
+        return spec.field
+    return f"{spec.field}.storageVolumes[{volume.removeprefix(f'{spec.name}-')}]"
+
+
+def _read(ctx: ClusterContext, cached: Object) -> VolumeClaim:
+    claim, annotations = cached.decode_as(Claim), cached.metadata.annotations
+    attributes, under_way = claim.spec.volume_attributes_class_name, claim.status.modify_volume_status
+    is_under_way = under_way.status == PENDING or under_way.target_volume_attributes_class_name == attributes
+    read = VolumeClaim(
+        name=cached.metadata.name,
+        requested=claim.spec.resources.requests.storage,
+        capacity=claim.status.capacity.storage or claim.spec.resources.requests.storage,
+        storage_class=storage_class_of(cached),
+        can_grow=_can_grow(ctx, claim.spec.storage_class_name),
+        refused_size=claim.refused_size,
+        spec_revision=annotations.get(labels.SPEC_REVISION, ""),
+        spec_size=annotations.get(labels.SPEC_STORAGE_SIZE, ""),
+        status_revision=annotations.get(labels.STATUS_REVISION, ""),
+        status_size=annotations.get(labels.STATUS_STORAGE_SIZE, ""),
+        changed_at=annotations.get(labels.STATUS_LAST_TRANSITION, ""),
+        spec_class=annotations.get(labels.SPEC_STORAGE_CLASS, ""),
+        attributes_class=attributes,
+        current_attributes_class=claim.status.current_volume_attributes_class_name,
+        modification=under_way.status if is_under_way else "",
+        trouble=claim.trouble_of_modification,
+    )
+    return replace(read, storage_class=read.spec_class) if _has_new_class(ctx, read) else read
+
+
+def _has_new_class(ctx: ClusterContext, claim: VolumeClaim) -> bool:
+    """True if the volume has got the storage class whose change has begun, which the claim has yet to record."""
+    if not claim.has_left_class:
+        return False
+    name = in_place(ctx, claim.storage_class, claim.spec_class).name
+    return name is not None and (name == "" or name == claim.attributes_class == claim.current_attributes_class)
+
+
+def _can_grow(ctx: ClusterContext, name: str) -> bool | None:
+    """The class's allowVolumeExpansion; None if the operator may not read classes: then the API server decides."""
+    if ctx.listers.storage_classes is None:
+        return None
+    cached = storage_class(ctx, name)
+    return cached is not None and bool(cached.allow_volume_expansion)
+
+
+async def _carry_out(ctx: ClusterContext, move: Move) -> None:
+    claim, now = move.claim, stamp(ctx.deps.clock.wall())
+    asked: Json = {"resources": {"requests": {"storage": move.wanted.size}}}
+    match move.step:
+        case Begin(revision, new_class, attributes_class):
+            noted = {
+                labels.SPEC_REVISION: str(revision),
+                labels.SPEC_STORAGE_SIZE: move.wanted.size,
+                labels.SPEC_STORAGE_CLASS: new_class or claim.storage_class,
+                labels.STATUS_LAST_TRANSITION: now,
+            }
+            if claim.storage_class != storage_class_of(move.cached):
+                # the last change was not recorded as done: its size was corrected before
+                noted[labels.STATUS_STORAGE_CLASS] = claim.storage_class
+            # in one write with the request: a crash leaves no record of a class that was not requested
+            former = claim.attributes_class if attributes_class is None else ""
+            fields = {"metadata": {"annotations": noted}, "spec": asked | _class(attributes_class or "")}
+            await _patch(ctx, move.cached, fields, without=former)
+        case Ask(attributes_class):
+            await _patch(ctx, move.cached, {"spec": asked | _class(attributes_class)})
+        case Finish():
+            arrived = {
+                labels.STATUS_REVISION: claim.spec_revision,
+                labels.STATUS_STORAGE_SIZE: claim.spec_size,
+                labels.STATUS_STORAGE_CLASS: claim.storage_class,
+                labels.STATUS_LAST_TRANSITION: now,
+            }
+            await _patch(ctx, move.cached, {"metadata": {"annotations": arrived}})
+
+
+def _class(attributes_class: str) -> Json:
+    """The field that requests a VolumeAttributesClass; no field if it is empty."""
+    return {"volumeAttributesClassName": attributes_class} if attributes_class else {}
+
+
+async def _patch(ctx: ClusterContext, cached: Object, fields: Json, without: str = "") -> None:
+    """Write fields of a claim; `without` is the VolumeAttributesClass that it shall no longer request."""
+    name = {"name": cached.metadata.name, "namespace": ctx.namespace}
+    metadata = fields.get("metadata", {}) | name
+    applied = {"spec": _class(without)} if without else None
+    await Apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached, applied)
+
+
+async def _recreate(ctx: ClusterContext, component: str, live: Object, body: Json) -> Waiting:
+    """Recreate the StatefulSet when the component is idle; until then, wait."""
+    if not volume_replacement.is_idle(ctx, component, body):
+        return Waiting(
+            GROWING, f"waiting until {component} is idle before recreating its StatefulSet for its new volumes"
+        )
+    return await delete_keeping_pods(ctx, component, live)
+
+
+def _growing(ctx: ClusterContext, moves: Sequence[Move]) -> Outcome:
+    if not moves:
+        return Done()
+    again = poll_since(ctx, moves[0].claim.changed_at)
+    for move in sorted(moves, key=lambda move: not infeasibility(move.claim, move.wanted)):
+        if isinstance(move.step, Wait) and not isinstance(move.step, WaitForClass):
+            trouble = "" if move.step.seconds else trouble_of_growth(ctx, move.cached)
+            what = f"{move.step.what} ({trouble})" if trouble else move.step.what
+            return Waiting(GROWING, what, move.step.seconds or again)
+    if changing := [move for move in moves if not isinstance(move.step, Wait)]:
+        what = f"changing {', '.join(move.claim.name for move in changing)}"
+        if any(move.wanted.storage_class not in ("", storage_class_of(move.cached)) for move in changing):
+            return Waiting(MODIFYING, what, again)
+        return Waiting(GROWING, what, again)
+    first = next(move.step for move in moves if isinstance(move.step, WaitForClass))
+    return Waiting(MODIFYING, first.what, first.seconds or again, serves=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +388,15 @@ class ClaimClass:
     wanted: str
     field: str
     written: bool = False
+
+
+def _classes(ctx: ClusterContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:
+    """The volume attributes classes of the claims."""
+    wanted = {volume.name: volume.attributes_class for volume in desired_volumes(ctx.tc, spec.name)}
+    for move in seen:
+        volume = move.claim.name.removesuffix(f"-{move.pod}")
+        written = isinstance(move.step, Begin | Ask | Finish)
+        yield ClaimClass(move.cached, wanted[volume], f"{_field(spec, volume)}.volumeAttributesClassName", written)
 
 
 async def change_classes(claims: Iterable[ClaimClass]) -> Outcome:
@@ -220,10 +424,10 @@ async def _change_class(each: ClaimClass) -> Outcome:
     if under_way.target_volume_attributes_class_name != each.wanted:
         return Done()
     what = f"PersistentVolumeClaim {name} to get volume attributes class {each.wanted}"
-    if under_way.status == _INFEASIBLE:
-        return Refused("VolumeCantChange", f"{each.field}: the storage driver refuses {what}; name another class")
-    why = "; does the class exist, and is it of this driver?" if under_way.status == _PENDING else ""
-    return Waiting("GrowingVolumes", f"waiting for {what}{why}", _LOOK_AGAIN, serves=True)
+    if under_way.status == INFEASIBLE:
+        return Refused(REFUSED, f"{each.field}: the storage driver refuses {what}; name another class")
+    why = "; does the class exist, and is it of this driver?" if under_way.status == PENDING else ""
+    return Waiting(MODIFYING, f"waiting for {what}{why}", _LOOK_AGAIN, serves=True)
 
 
 async def _request_class(each: ClaimClass) -> Outcome:
@@ -236,112 +440,62 @@ async def _request_class(each: ClaimClass) -> Outcome:
     if answer.decode_as(Claim).spec.volume_attributes_class_name == each.wanted:
         return Done()
     what = f"PersistentVolumeClaim {meta.name} does not keep a volume attributes class in this Kubernetes cluster"
-    return Refused("VolumeCantChange", f"{each.field}: {what}; remove it, or have VolumeAttributesClass switched on")
+    return Refused(REFUSED, f"{each.field}: {what}; remove it, or have VolumeAttributesClass switched on")
 
 
-def _classes(ctx: ClusterContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:
-    """The volume attributes classes of the claims."""
-    wanted = {volume.name: volume.attributes_class for volume in desired_volumes(ctx.tc, spec.name)}
-    for move in seen:
-        volume = move.claim.name.removesuffix(f"-{move.pod}")
-        written = isinstance(move.step, Begin | Ask | Finish)
-        yield ClaimClass(move.cached, wanted[volume], f"{_field(spec, volume)}.volumeAttributesClassName", written)
+def storage_class(ctx: ClusterContext, name: str) -> StorageClass | None:
+    """A cached storage class; None if it does not exist or if the operator may not read storage classes."""
+    lister = ctx.listers.storage_classes
+    cached = lister.get("", name) if lister else None
+    return cached.decode_as(StorageClass) if cached else None
 
 
-def _size_field(spec: Component, volume: str) -> str:
-    if has_storage_claims(spec.spec):
-        return f"{_field(spec, volume)}.resources.requests.storage"
-    return (
-        f"{_field(spec, volume)}.{spec.workload.data_size_path if volume == spec.type.data_volume else 'storageSize'}"
-    )
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """The way from one storage class to another: a VolumeAttributesClass, if one is needed, or an `obstacle`."""
+
+    attributes_class: Json | None = None
+    obstacle: str = ""
+
+    @property
+    def name(self) -> str | None:
+        """The name of the VolumeAttributesClass; empty if none is needed, None if there is an obstacle."""
+        if self.obstacle:
+            return None
+        name: str = self.attributes_class["metadata"]["name"] if self.attributes_class else ""
+        return name
 
 
-def _field(spec: Component, volume: str) -> str:
-    """The path of a volume in the spec."""
-    if has_storage_claims(spec.spec):
-        return f"{spec.field}.storageClaims[{volume.removeprefix('data')}]"
-    if volume == spec.type.data_volume:
-        return spec.field
-    return f"{spec.field}.storageVolumes[{volume.removeprefix(f'{spec.name}-')}]"
-
-
-def _read(ctx: ClusterContext, cached: Object) -> VolumeClaim:
-    claim, annotations = cached.decode_as(Claim), cached.metadata.annotations
-    # if a cloud has changed the claim's class, v1.6 has recorded the new one
-    storage_class = annotations.get(labels.STATUS_STORAGE_CLASS) or claim.spec.storage_class_name
-    return VolumeClaim(
-        name=cached.metadata.name,
-        requested=claim.spec.resources.requests.storage,
-        capacity=claim.status.capacity.storage or claim.spec.resources.requests.storage,
-        storage_class=storage_class,
-        can_grow=_can_grow(ctx, claim.spec.storage_class_name),
-        refused_size=claim.refused_size,
-        spec_revision=annotations.get(labels.SPEC_REVISION, ""),
-        spec_size=annotations.get(labels.SPEC_STORAGE_SIZE, ""),
-        status_revision=annotations.get(labels.STATUS_REVISION, ""),
-        status_size=annotations.get(labels.STATUS_STORAGE_SIZE, ""),
-        changed_at=annotations.get(labels.STATUS_LAST_TRANSITION, ""),
-    )
-
-
-class _StorageClass(msgspec.Struct, frozen=True, rename="camel"):
-    allow_volume_expansion: bool | None = None
-
-
-def _can_grow(ctx: ClusterContext, name: str) -> bool | None:
-    """The class's allowVolumeExpansion; None if the operator may not read classes: then the API server decides."""
+def in_place(ctx: ClusterContext, old: str, new: str) -> InPlace:
+    """The way from one storage class to another, by their names; the obstacle continues a sentence."""
     if ctx.listers.storage_classes is None:
-        return None
-    found = ctx.listers.storage_classes.get("", name)
-    return found is not None and bool(found.decode_as(_StorageClass).allow_volume_expansion)
+        return InPlace(obstacle=f": the operator may not read storage classes; restore {old}, or allow it")
+    before, after = storage_class(ctx, old), storage_class(ctx, new)
+    if before is None or after is None:
+        missing = new if after is None else old
+        return InPlace(obstacle=f": storage class {missing} does not exist; create it, or restore {old}")
+    if why := obstacle(before, after, new):
+        return InPlace(obstacle=f": {why}, or restore {old}")
+    return InPlace(attributes_class(new, after))
 
 
-async def _carry_out(ctx: ClusterContext, move: Move) -> None:
-    claim, wanted, now = move.claim, move.wanted, stamp(ctx.deps.clock.wall())
-    asked: Json = {"resources": {"requests": {"storage": wanted.size}}}
-    match move.step:
-        case Begin(revision):
-            noted = {
-                labels.SPEC_REVISION: str(revision),
-                labels.SPEC_STORAGE_SIZE: wanted.size,
-                labels.SPEC_STORAGE_CLASS: claim.storage_class,
-                labels.STATUS_LAST_TRANSITION: now,
-            }
-            await _patch(ctx, move.cached, {"metadata": {"annotations": noted}, "spec": asked})
-        case Ask():
-            await _patch(ctx, move.cached, {"spec": asked})
-        case Finish():
-            arrived = {
-                labels.STATUS_REVISION: claim.spec_revision,
-                labels.STATUS_STORAGE_SIZE: claim.spec_size,
-                labels.STATUS_STORAGE_CLASS: claim.storage_class,
-                labels.STATUS_LAST_TRANSITION: now,
-            }
-            await _patch(ctx, move.cached, {"metadata": {"annotations": arrived}})
+async def provide(ctx: ClusterContext, desired: Json, field: str) -> Refused | None:
+    """Create a VolumeAttributesClass unless it exists; the refusal if it is another client's, or cannot exist.
 
-
-async def _patch(ctx: ClusterContext, cached: Object, fields: Json) -> None:
-    name = {"name": cached.metadata.name, "namespace": ctx.namespace}
-    metadata = fields.get("metadata", {}) | name
-    await Apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached)
-
-
-async def _recreate(ctx: ClusterContext, component: str, live: Object, body: Json) -> Waiting:
-    """Recreate the StatefulSet when the component is idle; until then, wait."""
-    if not volume_replacement.is_idle(ctx, component, body):
-        return Waiting(
-            GROWING, f"waiting until {component} is idle before recreating its StatefulSet for its new volumes"
+    Raises ApiError, TransportError.
+    """
+    name = desired["metadata"]["name"]
+    try:
+        live = ctx.deps.client.find(VOLUME_ATTRIBUTES_CLASSES, name)
+        live = live or await Create(VOLUME_ATTRIBUTES_CLASSES, desired)
+    except AlreadyExists:
+        live = ctx.deps.client.get(VOLUME_ATTRIBUTES_CLASSES, name)
+    except NotFound:
+        what = "this Kubernetes has no VolumeAttributesClass (storage.k8s.io/v1, since 1.34)"
+        return Refused(
+            REFUSED, f"{field}: {what}, which changes volumes in place; restore the former class", _LOOK_AGAIN
         )
-    return await delete_keeping_pods(ctx, component, live)
-
-
-def _growing(ctx: ClusterContext, moves: Sequence[Move]) -> Outcome:
-    if not moves:
-        return Done()
-    again = poll_since(ctx, moves[0].claim.changed_at)
-    for move in sorted(moves, key=lambda move: not infeasibility(move.claim, move.wanted)):
-        if isinstance(move.step, Wait):
-            trouble = "" if move.step.seconds else trouble_of_growth(ctx, move.cached)
-            what = f"{move.step.what} ({trouble})" if trouble else move.step.what
-            return Waiting(GROWING, what, move.step.seconds or again)
-    return Waiting(GROWING, f"changing {', '.join(move.claim.name for move in moves)}", again)
+    if is_ours(live.decode(), desired):
+        return None
+    what = f"VolumeAttributesClass {name} exists and is not the operator's; delete it, or restore the former class"
+    return Refused(REFUSED, f"{field}: {what}", _LOOK_AGAIN)

@@ -180,6 +180,7 @@ BUILT_IN = (
     Kind(known.CLUSTER_ROLES, "clusterrole"),
     Kind(known.CLUSTER_ROLE_BINDINGS, "clusterrolebinding"),
     Kind(known.STORAGE_CLASSES, "storageclass", ("sc",)),
+    Kind(known.VOLUME_ATTRIBUTES_CLASSES, "volumeattributesclass", ("vac",)),
     Kind(known.LEASES, "lease"),
     Kind(ENDPOINT_SLICES, "endpointslice", has_generation=True),
     Kind(INGRESSES, "ingress", ("ing",), has_status=True, has_generation=True),

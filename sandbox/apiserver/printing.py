@@ -371,6 +371,10 @@ def _storage_class(tree: Json, now: datetime) -> list[Any]:
     ]
 
 
+def _volume_attributes_class(tree: Json, now: datetime) -> list[Any]:
+    return [_name(tree), tree.get("driverName", ""), _age(tree, now)]
+
+
 def _endpoints(tree: Json, now: datetime) -> list[Any]:
     pairs = [
         f"{address['ip']}:{port['port']}"
@@ -519,6 +523,7 @@ _PRINTERS = {
     "storageclasses.storage.k8s.io": Printer(
         _narrow("Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"), _storage_class
     ),
+    "volumeattributesclasses.storage.k8s.io": Printer(_narrow("DriverName", "Age"), _volume_attributes_class),
     "endpoints": Printer(_narrow("Endpoints", "Age"), _endpoints),
     "endpointslices.discovery.k8s.io": Printer(_narrow("AddressType", "Ports", "Endpoints", "Age"), _endpoint_slice),
     "poddisruptionbudgets.policy": Printer(

@@ -348,6 +348,10 @@ def _claim_changes(tree: Json, old: Json) -> Iterator[FieldError]:
     holds = quantity.parse(((old.get("status") or {}).get("capacity") or {}).get("storage", "0"))
     if asked < has and asked <= holds:
         yield forbidden_field("spec.resources.requests.storage", "field can not be less than status.capacity")
+    if (old.get("status") or {}).get("currentVolumeAttributesClassName") and not now.get("volumeAttributesClassName"):
+        to = "nil" if now.get("volumeAttributesClassName") is None else "empty string"
+        detail = f"update to {to} is forbidden when status.currentVolumeAttributesClassName is not nil"
+        yield forbidden_field("spec.volumeAttributesClassName", detail)
 
 
 def claimed_size(spec: Json) -> Decimal:
@@ -409,6 +413,19 @@ def _storage_class_changes(tree: Json, old: Json) -> Iterator[FieldError]:
             yield forbidden_field(name, f"updates to {name} are forbidden.")
 
 
+def _volume_attributes_class(tree: Json) -> Iterator[FieldError]:
+    if not tree.get("driverName"):
+        yield required("driverName")
+    if not tree.get("parameters"):
+        yield required("parameters", "must contain at least one key/value pair")
+
+
+def _volume_attributes_class_changes(tree: Json, old: Json) -> Iterator[FieldError]:
+    for name in ("driverName", "parameters"):
+        if tree.get(name) != old.get(name):
+            yield forbidden_field(name, f"updates to {name} are forbidden.")
+
+
 def _without(tree: Json, names: tuple[str, ...]) -> Json:
     return {key: value for key, value in tree.items() if key not in names}
 
@@ -457,6 +474,7 @@ _CHECKS: dict[str, _Check] = {
     "ingresses.networking.k8s.io": ingress,
     "roles.rbac.authorization.k8s.io": _role,
     "clusterroles.rbac.authorization.k8s.io": _role,
+    "volumeattributesclasses.storage.k8s.io": _volume_attributes_class,
     "rolebindings.rbac.authorization.k8s.io": _role_binding,
     "clusterrolebindings.rbac.authorization.k8s.io": _role_binding,
 }
@@ -474,6 +492,7 @@ _COMPARISONS: dict[str, _Comparison] = {
     "controllerrevisions.apps": _revision_changes,
     "jobs.batch": _job_changes,
     "storageclasses.storage.k8s.io": _storage_class_changes,
+    "volumeattributesclasses.storage.k8s.io": _volume_attributes_class_changes,
     "rolebindings.rbac.authorization.k8s.io": _role_ref_changes,
     "clusterrolebindings.rbac.authorization.k8s.io": _role_ref_changes,
 }

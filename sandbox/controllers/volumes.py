@@ -3,6 +3,7 @@
 In front of a real control plane only the provisioning half runs, because the real controller binds.
 """
 
+import json
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from ports import quantity
 from sandbox.cluster import Cluster
+from sandbox.controllers.volume_attributes import ATTRIBUTES, PARAMETERS
 from sandbox.owners import is_deleted
 from sandbox.timings import Timings
 
@@ -72,7 +74,7 @@ class Provisioner:
     def __init__(self, cluster: Cluster, timings: Timings) -> None:
         self._cluster = cluster
         self._timings = timings
-        self.names = {PROVISIONER}
+        self.names = {PROVISIONER, *PARAMETERS}
         """The provisioners that it acts for."""
         self._seen: dict[str, float] = {}
         self._settled: dict[int, _Settled] = {}
@@ -283,7 +285,6 @@ def _volume(claim: Json, storage_class: Json, node: str) -> Json:
         "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
         "storageClassName": storage_class["metadata"]["name"],
         "volumeMode": claim["spec"].get("volumeMode", "Filesystem"),
-        "hostPath": {"path": f"/sandbox/{meta['uid']}"},
         "claimRef": {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
@@ -292,10 +293,15 @@ def _volume(claim: Json, storage_class: Json, node: str) -> Json:
             "uid": meta["uid"],
         },
     }
+    provisioner, annotations = storage_class["provisioner"], {_PROVISIONED_BY: storage_class["provisioner"]}
+    if provisioner in PARAMETERS:
+        spec["csi"] = {"driver": provisioner, "volumeHandle": f"vol-{meta['uid']}"}
+        annotations[ATTRIBUTES] = json.dumps(storage_class.get("parameters") or {})
+    else:
+        spec["hostPath"] = {"path": f"/sandbox/{meta['uid']}"}
     if node:
         on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_node]}]}}
-    annotations = {_PROVISIONED_BY: PROVISIONER}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",

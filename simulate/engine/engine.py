@@ -9,7 +9,7 @@ in one thread, and a sync runs to its end.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -124,12 +124,15 @@ class Engine:
         nodes: Sequence[NodeSpec] | None = None,
         *,
         advanced: bool = False,
+        storage: Iterable[Json] = (),
     ) -> None:
-        """By default there are three `nodes`. For `advanced` see `empty_world`."""
+        """By default there are three `nodes`. For `advanced` and `storage` see `empty_world`."""
         self.settings = settings
         self.clock = FakeClock()
         self.randomness = Reseedable(1)
-        self.world: World = empty_world(self.clock, self.randomness, self._wait, nodes, advanced=advanced)
+        self.world: World = empty_world(
+            self.clock, self.randomness, self._wait, nodes, advanced=advanced, storage=storage
+        )
         self.admin = self.world.client()
         self.trace = Trace(show)
         self.judge: Judge = NoJudge()

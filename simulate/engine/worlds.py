@@ -1,6 +1,6 @@
 """The starting points of plans: the clusters by name, and worlds with one of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
@@ -14,12 +14,14 @@ from apis.decoding import decode
 from apis.ordinals import desired_replicas, slots_annotation
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
+from kube.resources import STORAGE_CLASSES
 from manifests import ADVANCED_STATEFUL_SET
 from member.context import FailoverSettings, Settings
 from member.labels import with_annotation
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from rehearsal.world import new_world
+from sandbox.controllers.volumes import standard_storage_class
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
@@ -29,6 +31,7 @@ from simulate.engine.components import managed_components
 NAMESPACE = "default"
 NAME = "basic"
 SLOTTED, SWITCHED = "slotted", "switched"
+ON_EBS = "on-ebs"
 KEY = f"{NAMESPACE}/{NAME}"
 """The cluster of a plan."""
 
@@ -89,6 +92,25 @@ def _guarded() -> Json:
     cluster = _brittle()
     cluster["metadata"]["annotations"] = {"app.kubernetes.io/auto-failure-recovery": "true"}
     return cluster
+
+
+def _on_ebs() -> Json:
+    """3/3/2 whose TiKVs have volumes that their driver can change."""
+    cluster = _cluster()
+    cluster["spec"]["tikv"]["storageClassName"] = "slow"
+    return cluster
+
+
+def _ebs_class(name: str, iops: str) -> Json:
+    return standard_storage_class() | {
+        "metadata": {"name": name},
+        "provisioner": "ebs.csi.aws.com",
+        "parameters": {"type": "gp3", "iops": iops},
+    }
+
+
+STORAGE: Mapping[str, Sequence[Json]] = {ON_EBS: (_ebs_class("slow", "3000"), _ebs_class("fast", "6000"))}
+"""The storage classes of a world beside the default one, by the cluster."""
 
 
 def _stores() -> Json:
@@ -314,6 +336,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     **MIXED,
     SLOTTED: _brittle,
     SWITCHED: _cluster,
+    ON_EBS: _on_ebs,
 }
 """Clusters by name, with three PD members, three stores and two TiDBs unless stated differently.
 
@@ -325,6 +348,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
 - `domain` names the domain of its Kubernetes, `password` a password for root.
 - `tls` and `complete-tls` use TLS.
 - `slotted` is in Advanced StatefulSets, `switched` may move into them.
+- `on-ebs` has volumes of the storage class `slow`, which can change to `fast` in place.
 """
 
 
@@ -369,6 +393,7 @@ SETTINGS: Mapping[str, Settings] = {
     **dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
     MORTAL_SLOTTED: Settings("tidb-operator-py:test", _HASTY, rechecks=True, advanced_stateful_sets=True),
     SLOTTED: Settings("tidb-operator-py:test", _BRITTLE, rechecks=True, advanced_stateful_sets=True),
+    ON_EBS: Settings("tidb-operator-py:test", rechecks=True, modifies_volumes=True),
 }
 """The operator's settings, if not the default."""
 
@@ -412,10 +437,16 @@ def empty_world(
     nodes: Sequence[NodeSpec] | None = None,
     *,
     advanced: bool = False,
+    storage: Iterable[Json] = (),
 ) -> World:
     """Nodes, the CRDs, and the programs of pods; `advanced`: with the controller of Advanced StatefulSets.
+
+    `storage` are further storage classes.
 
     For `pause` and `nodes` see `World`.
     """
     crds = load_crds(ADVANCED_STATEFUL_SET) if advanced else ()
-    return new_world(clock, randomness, TIMINGS, nodes, pause, crds=crds)
+    world = new_world(clock, randomness, TIMINGS, nodes, pause, crds=crds)
+    for storage_class in storage:
+        world.client().create(STORAGE_CLASSES, storage_class)
+    return world

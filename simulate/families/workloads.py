@@ -17,7 +17,7 @@ from kube.resources import (
 from member import labels
 from simulate.engine.other_kinds import DM, changed, deleted, made, sources
 from simulate.engine.plan import Edit, Plan, World
-from simulate.engine.worlds import NAME, NAMESPACE, microservices, replicas_of, storage_volume
+from simulate.engine.worlds import NAME, NAMESPACE, ON_EBS, microservices, replicas_of, storage_volume
 from simulate.families import backups
 from simulate.families.users_data import analytic_table, changefeed
 
@@ -93,6 +93,13 @@ _PLANS = (
         edits=(_change(tikv={"requests": {"storage": "2Gi"}}),),
     ),
     Plan(name="pd-volume-growth", budget=300.0, edits=(_change(pd={"requests": {"storage": "2Gi"}}),)),
+    Plan(name="tikv-other-class", cluster=ON_EBS, budget=300.0, edits=(_change(tikv={"storageClassName": "fast"}),)),
+    Plan(
+        name="tikv-other-class-and-size",
+        cluster=ON_EBS,
+        budget=300.0,
+        edits=(_change(tikv={"storageClassName": "fast", "requests": {"storage": "2Gi"}}),),
+    ),
     Plan(name="tikv-volume-added", budget=400.0, edits=(_change(tikv={"storageVolumes": [storage_volume("1Gi")]}),)),
     Plan(name="pd-volume-added", budget=400.0, edits=(_change(pd={"storageVolumes": [storage_volume("1Gi")]}),)),
     Plan(name="tidb-volume-removed", cluster="roomy", budget=400.0, edits=(_change(tidb={"storageVolumes": None}),)),

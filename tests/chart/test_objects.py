@@ -19,6 +19,7 @@ from controller_manager.flags import Options, parse
 from dataplane import addresses, ticdc, tiproxy
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUMES, STORAGE_CLASSES
+from rehearsal.rights import OF_VOLUME_MODIFYING, Right
 from scheduler.options import Options as SchedulerOptions
 from scheduler.options import parse_options
 from tests.chart.helm import CHART, NAMESPACE, RELEASE, ROOT, Helm, arguments, one
@@ -303,6 +304,17 @@ def test_a_namespaced_release_has_rights_there_alone(helm: Helm) -> None:
     rules = one(granted, "ClusterRole")["rules"]
     assert ["persistentvolumes", "storageclasses"] == [each for rule in rules for each in rule["resources"]]
     assert {PERSISTENT_VOLUMES, STORAGE_CLASSES} == _options(granted).permitted
+
+
+@pytest.mark.parametrize("scoped", [True, False])
+@pytest.mark.rule("VMOD-1")
+def test_the_feature_volume_modifying_brings_its_rights(helm: Helm, scoped: bool) -> None:
+    def granted(*features: str) -> set[Right]:
+        objects = helm.template({"clusterScoped": scoped, "features": list(features)})
+        rules = (rule for each in objects if each["kind"] == "ClusterRole" for rule in each["rules"])
+        return {Right(verb, rule["apiGroups"][0], rule["resources"][0]) for rule in rules for verb in rule["verbs"]}
+
+    assert OF_VOLUME_MODIFYING == granted("VolumeModifying=true") - granted()
 
 
 @pytest.mark.rule("8.3")

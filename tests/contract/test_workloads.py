@@ -20,6 +20,7 @@ from kube.resources import (
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
+    VOLUME_ATTRIBUTES_CLASSES,
     Resource,
 )
 from sandbox.conditions import holds
@@ -586,6 +587,35 @@ def test_a_claim_grows_only_when_it_is_bound_and_its_class_allows_it(here: Names
         here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", grown)
     with pytest.raises(Invalid, match="for bound claims"):
         here.patch(PERSISTENT_VOLUME_CLAIMS, "free", grown)
+
+
+def test_a_driver_gives_a_claim_another_attributes_class(here: Namespaced) -> None:
+    name, resource = f"{here.name}-ebs", VOLUME_ATTRIBUTES_CLASSES
+    provided = standard_storage_class() | {"metadata": {"name": name}, "provisioner": "ebs.csi.aws.com"}
+    here.client.create(STORAGE_CLASSES, provided)
+    template = claim_template("data")
+    template["spec"]["storageClassName"] = name
+    here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[template]))
+    attributes = {"apiVersion": "storage.k8s.io/v1", "kind": resource.kind, "metadata": {"name": name}}
+    for missing in ({"driverName": "ebs.csi.aws.com"}, {"driverName": "", "parameters": {"type": "gp3"}}):
+        with pytest.raises(Invalid, match="Required value"):
+            here.client.create(resource, attributes | missing)
+    here.client.create(resource, attributes | {"driverName": "ebs.csi.aws.com", "parameters": {"type": "gp3"}})
+    for changed in ({"driverName": "other"}, {"parameters": {"type": "io2"}}):
+        with pytest.raises(Invalid, match=r"updates to \w+ are forbidden\."):
+            here.client.patch(resource, name, "", changed)
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+
+    def progress() -> tuple[str, bool]:
+        status = here.get(PERSISTENT_VOLUME_CLAIMS, "data-db-0")["status"]
+        return status.get("currentVolumeAttributesClassName", ""), "modifyVolumeStatus" in status
+
+    here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", {"volumeAttributesClassName": "nope"})
+    eventually(lambda: progress() == ("", True))
+    here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", {"volumeAttributesClassName": name})
+    eventually(lambda: progress() == (name, False))
+    with pytest.raises(Invalid, match="update to nil is forbidden when status"):
+        here.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-0", {"volumeAttributesClassName": None})
 
 
 def test_a_claim_of_a_class_that_is_none_says_so(here: Namespaced) -> None:

@@ -214,7 +214,6 @@ def test_help_names_every_flag_and_its_default(capsys: pytest.CaptureFixture[str
     ("argument", "beginning"),
     [
         ("-test-mode", "-test-mode has no effect: "),
-        ("-features=VolumeModifying=true", "-features=VolumeModifying=true has no effect: "),
         ("--log_dir=/var/log", "-log_dir has no effect: logs go to stderr"),
         ("-logtostderr=false", "-logtostderr has no effect: logs go to stderr"),
     ],
@@ -222,6 +221,15 @@ def test_help_names_every_flag_and_its_default(capsys: pytest.CaptureFixture[str
 def test_a_flag_without_effect_is_warned_of(argument: str, beginning: str) -> None:
     (warning,) = options(argument).warnings
     assert warning.startswith(beginning)
+
+
+@pytest.mark.rule("VMOD-3")
+def test_volumes_are_not_modified_without_access_to_storage_classes() -> None:
+    narrow = ("-features=VolumeModifying=true", "-cluster-scoped=false")
+    (warning,) = options(*narrow).warnings
+    assert "has no effect without -cluster-permission-sc" in warning
+    assert () == options(*narrow, "-cluster-permission-sc").warnings
+    assert () == options(narrow[0]).warnings
 
 
 @pytest.mark.parametrize("argument", ["-test-mode=false", "-logtostderr", "-features=VolumeModifying=false"])

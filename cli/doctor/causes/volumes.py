@@ -138,6 +138,19 @@ def _growing(facts: Facts) -> Iterator[Sign]:
             yield Sign(_claim(claim), message, field_of(facts, claim, "requests.storage"), wanted)
 
 
+def _modifying(facts: Facts) -> Iterator[Sign]:
+    """Claims whose driver does not give them their volume attributes class."""
+    for claim in facts.claims:
+        status, wanted = claim.get("status") or {}, str(claim["spec"].get("volumeAttributesClassName") or "")
+        progress = status.get("modifyVolumeStatus") or {}
+        errors = [each for each in status.get("conditions") or () if each.get("type") == "ModifyVolumeError"]
+        if progress.get("status") == "Pending":
+            yield Sign(_claim(claim), "its class does not exist", "spec.volumeAttributesClassName", wanted)
+        elif errors and progress.get("targetVolumeAttributesClassName") == wanted:
+            message = f"its storage driver reports: {str(errors[-1].get('message', '')).strip()}"
+            yield Sign(_claim(claim), message, "spec.volumeAttributesClassName", wanted)
+
+
 CAUSES = (
     Cause(
         "StorageClassMissing",
@@ -178,6 +191,12 @@ CAUSES = (
         "VolumeCannotGrow",
         "Do as the message of the driver asks.",
         _growing,
+        Severity.WARNING,
+    ),
+    Cause(
+        "VolumeCannotBeModified",
+        "Do as the message of the driver asks, restore the former class, or name a class that the driver takes.",
+        _modifying,
         Severity.WARNING,
     ),
 )

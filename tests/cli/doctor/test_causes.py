@@ -423,6 +423,28 @@ def test_reports_a_lost_claim_and_a_claim_that_cannot_grow() -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "status", "errors", "expected"),
+    [
+        ("fast", "InProgress", [], set()),
+        ("fast", "InProgress", ["quota"], {"VolumeCannotBeModified"}),
+        ("fast", "Infeasible", ["iops are out of range"], {"VolumeCannotBeModified"}),
+        ("", "Pending", [], {"VolumeCannotBeModified"}),
+        # what remains of a change that was taken back
+        ("former", "Infeasible", ["iops are out of range"], set()),
+    ],
+)
+def test_reports_a_driver_that_does_not_change_a_volume(
+    target: str, status: str, errors: list[str], expected: set[str]
+) -> None:
+    changes = claim("Bound", volumeAttributesClassName="fast", volumeName="v")
+    changes["status"] |= {
+        "modifyVolumeStatus": {"status": status, "targetVolumeAttributesClassName": target},
+        "conditions": [{"type": "ModifyVolumeError", "status": "True", "message": each} for each in errors],
+    }
+    assert expected == found(facts(persistentvolumeclaims=[changes])).keys()
+
+
+@pytest.mark.parametrize(
     ("nodes", "told"), [([], "does not exist any more"), ([{"metadata": {"name": "node-0"}}], "is not Ready")]
 )
 @pytest.mark.rule("13.1")

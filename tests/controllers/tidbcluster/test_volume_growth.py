@@ -426,7 +426,7 @@ def test_reports_the_error_of_the_driver(basic: OperatorWorld) -> None:
     basic.run_until(lambda: template_class(basic) == "fast")
     driver_says(basic, claim, "Pending")
     basic.run_until(lambda: "does the class exist" in basic.progressing, 60.0)
-    assert "GrowingVolumes" == basic.reason()
+    assert "ModifyingVolumes" == basic.reason()
     driver_says(basic, claim, "Infeasible")
     assert f"the storage driver refuses PersistentVolumeClaim {claim} to get" in refusal(basic)
     assert basic.progressing.startswith("basic: VolumeCantChange: spec.tikv.volumeAttributesClassName: ")

@@ -6,7 +6,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from member.outcome import Wait
-from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step, reasons
+from member.volumes.growth import (
+    Ask,
+    Begin,
+    Finish,
+    Refuse,
+    Settled,
+    Step,
+    VolumeClaim,
+    WaitForClass,
+    Wanted,
+    next_step,
+    reasons,
+)
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 CLAIM = VolumeClaim("tikv-a-tikv-0", requested="1Gi", capacity="1Gi", storage_class="fast", can_grow=True)
@@ -97,3 +109,60 @@ def test_one_sentence_refuses_all_claims_that_are_alike() -> None:
 @pytest.mark.rule("lifecycle-10.2")
 def test_a_class_that_is_not_requested_stays_unchanged() -> None:
     assert Settled() == next_step(CLAIM, Wanted(SIZE, "1Gi", CLASS), lambda: NOW)
+
+
+FASTER = Wanted(SIZE, "1Gi", CLASS, "faster", attributes_class="of-faster")
+RECENT = (NOW - timedelta(hours=5)).isoformat()
+LEFT = replace(CLAIM, spec_revision="1", spec_size="1Gi", spec_class="faster", changed_at=RECENT)
+"""A claim whose change to the class `faster` was recorded, as v1.6 does before it calls the cloud."""
+ASKED = replace(LEFT, attributes_class="of-faster")
+BACK = replace(FASTER, storage_class="fast", attributes_class=None)
+DONE = replace(ASKED, storage_class="faster", current_attributes_class="of-faster")
+
+
+@pytest.mark.parametrize(
+    ("claim", "wanted", "expected"),
+    [
+        (CLAIM, FASTER, Begin(1, "faster", "of-faster")),
+        (CLAIM, replace(FASTER, size="2Gi"), Begin(1, "faster", "of-faster")),
+        # the volume already has what the class asks for
+        (replace(CLAIM, changed_at=RECENT), replace(FASTER, attributes_class=""), Begin(1, "faster", "")),
+        (LEFT, FASTER, Ask("of-faster")),
+        (replace(ASKED, modification="Pending"), FASTER, Ask("of-faster")),
+        (DONE, FASTER, Finish()),
+        (DONE, replace(FASTER, storage_class="fastest", attributes_class="of-fastest"), Finish()),
+        # back, before a driver has begun, or after it has refused
+        (ASKED, BACK, Begin(2, attributes_class=None)),
+        (replace(ASKED, modification="Infeasible"), BACK, Begin(2, attributes_class=None)),
+        (replace(ASKED, current_attributes_class="of-fast"), BACK, Begin(2, attributes_class="of-fast")),
+        (ASKED, replace(FASTER, storage_class="other", attributes_class="of-other"), Begin(2, "other", "of-other")),
+        # a full volume grows although its class has to wait
+        (replace(CLAIM, changed_at=RECENT), replace(FASTER, size="2Gi"), Begin(1)),
+    ],
+)
+@pytest.mark.rule("VMOD-5", "VMOD-7")
+def test_the_next_step_towards_a_class(claim: VolumeClaim, wanted: Wanted, expected: Step) -> None:
+    assert expected == next_step(claim, wanted, lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    ("claim", "wanted", "what"),
+    [
+        (ASKED, FASTER, "to get storage class faster (its storage driver has not begun; does it support Volume"),
+        (replace(ASKED, modification="InProgress", trouble="quota"), FASTER, "to get storage class faster (quota)"),
+        (replace(ASKED, modification="InProgress"), BACK, "to get storage class faster first; its storage driver is"),
+        (replace(CLAIM, changed_at=RECENT), FASTER, "can be changed again at 2026-01-02T01:00:00Z, as storage provi"),
+    ],
+)
+@pytest.mark.rule("VMOD-6", "VMOD-7")
+def test_waits_for_a_class(claim: VolumeClaim, wanted: Wanted, what: str) -> None:
+    step = next_step(claim, wanted, lambda: NOW)
+    assert isinstance(step, WaitForClass)
+    assert what in step.what
+
+
+def test_reports_a_class_that_the_driver_refuses() -> None:
+    refused = replace(ASKED, modification="Infeasible", trouble="iops out of range")
+    step = next_step(refused, FASTER, lambda: NOW)
+    assert isinstance(step, Refuse)
+    assert "the storage driver refuses faster (iops out of range); restore fast, or name another one" in step.why
