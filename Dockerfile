@@ -26,9 +26,11 @@ RUN /opt/tidb-operator/bin/python -m compileall -q -j 0 --invalidation-mode unch
     -x /site-packages/kubernetes/ /opt/tidb-operator/lib
 
 FROM build AS backup-build
+# kms.lock also brings what spec.useKMS needs
+ARG LOCK=backup.lock
 RUN python -m venv --without-pip /opt/backup-manager
 RUN python -m pip --python /opt/backup-manager/bin/python install --no-cache-dir --no-compile --require-hashes \
-    --only-binary=:all: --requirement /src/hack/image/backup.lock
+    --only-binary=:all: --requirement /src/hack/image/${LOCK}
 RUN python -m pip --python /opt/backup-manager/bin/python install --no-cache-dir --no-compile --no-index --no-deps \
     --find-links /opt/build/wheels tidb-operator-py
 RUN /opt/backup-manager/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash \

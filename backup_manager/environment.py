@@ -4,22 +4,18 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from backup_manager.outcomes import NotBuilt
+from backup_manager.key_management import decrypted
 
 GOOGLE_CREDENTIALS = Path("/tmp/google-credentials.json")  # noqa: S108  (where v1.6 has it)
 TERMINATED = Path("/tmp/pod/main-terminated")  # noqa: S108  (where sidecars look for it)
 
-_ENCRYPTED = "KMS_ENCRYPTED_"
-
 
 def prepared(environ: Mapping[str, str], credentials: Path = GOOGLE_CREDENTIALS) -> dict[str, str]:
-    """The environment of the job and its child processes; a Google key goes into a private file.
+    """The environment of the job and its child processes, decrypted; a Google key goes into a private file.
 
-    Raises NotBuilt for values encrypted by KMS.
+    Raises Undecrypted for values that KMS does not decrypt.
     """
-    if encrypted := sorted(name for name in environ if name.startswith(_ENCRYPTED)):
-        raise NotBuilt(f"spec.useKMS: decryption of {', '.join(encrypted)}")
-    found = dict(environ)
+    found = decrypted(environ)
     if key := found.get("GCS_SERVICE_ACCOUNT_JSON_KEY"):
         write_for_us_alone(credentials, key)
         found["GOOGLE_APPLICATION_CREDENTIALS"] = str(credentials)

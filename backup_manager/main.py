@@ -16,7 +16,7 @@ from backup_manager.database import MySqlDatabase
 from backup_manager.environment import notify_sidecars, prepared
 from backup_manager.flags import FLAGS, PROGRAM, Arguments, MissingFlags, parse
 from backup_manager.jobs import job_for
-from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Unusable
+from backup_manager.outcomes import JobFailed, NotBuilt, Stopped, Undecrypted, Unusable
 from backup_manager.outside import Outside
 from backup_manager.records import RecordGone
 from backup_manager.redaction import Secrets
@@ -42,11 +42,11 @@ _INTERRUPTED = 130
 _NO_PROGRAM = 127
 """A shell's exit code for a command that does not exist."""
 
-_ENDS = (JobFailed, NotBuilt, Unusable, RecordGone, ApiError, TransportError, ConfigError)
+_ENDS = (JobFailed, NotBuilt, Undecrypted, Unusable, RecordGone, ApiError, TransportError, ConfigError)
 
 _OBJECTS: Mapping[str, Resource] = {"backupName": BACKUPS, "restoreName": RESTORES}
 """The objects with conditions, by the flag with their name."""
-REASON = "KMSNotOffered"
+REASON = "KMSDecryptionFailed"
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     An unknown command is executed in place of this process, as by v1.6's entrypoint.
     """
     argv = sys.argv[1:] if argv is None else argv
-    environ = os.environ if environ is None else environ
+    environ = dict(os.environ if environ is None else environ)
     if argv and argv[0] not in FLAGS and not argv[0].startswith("-"):
         return _execute(argv, environ)
     clock = SystemClock()
@@ -94,7 +94,8 @@ def _tell(why: str) -> None:
     print(printable(why, lines=True), file=sys.stderr)  # noqa: T201  (for the pod's log)
 
 
-def _run(argv: Sequence[str], environ: Mapping[str, str], clock: Clock) -> None:
+def _run(argv: Sequence[str], environ: dict[str, str], clock: Clock) -> None:
+    """Run the job. What KMS decrypts is added to `environ`, so that logs and reports do not contain it."""
     arguments, work = parse(argv), job(argv)
     stop = Stop()
     for signals in _SIGNALS:
@@ -104,7 +105,10 @@ def _run(argv: Sequence[str], environ: Mapping[str, str], clock: Clock) -> None:
     connection = connect(config, environ, clock, Stop(), user_agent=PROGRAM)
     outside = Outside(connection.client, clock, SystemLauncher(), _open_storage, MySqlDatabase, environ, stop)
     try:
-        work(ready(arguments, outside))
+        outside = ready(arguments, outside)
+        environ |= outside.environ
+        _configure_logs(clock, outside.secrets)
+        work(outside)
     finally:
         connection.transport.close()
 
@@ -134,11 +138,11 @@ def _configure_logs(clock: Clock, secrets: Secrets) -> None:
 def ready(arguments: Arguments, outside: Outside) -> Outside:
     """The job's outside with a prepared environment.
 
-    Raises NotBuilt after writing it into the conditions of the object; raises RecordGone, ApiError, TransportError.
+    Raises Undecrypted after writing it into the conditions of the object; raises RecordGone, ApiError, TransportError.
     """
     try:
         return replace(outside, environ=prepared(outside.environ))
-    except NotBuilt as error:
+    except Undecrypted as error:
         for flag, resource in _OBJECTS.items():
             if flag in arguments.values:
                 job = job_for(outside, resource, arguments.text("namespace"), arguments.text(flag))

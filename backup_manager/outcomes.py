@@ -22,5 +22,12 @@ class NotBuilt(Exception):
         super().__init__(f"{what} is not built yet; use the backup-manager of TiDB Operator v1.6 for it")
 
 
+class Undecrypted(Exception):
+    """Raised if a value of `spec.useKMS` cannot be decrypted; the message names the variable."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+
+
 class Unusable(Exception):
     """Raised if the command's arguments cannot be used and there is no object for a condition."""

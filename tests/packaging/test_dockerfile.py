@@ -61,6 +61,7 @@ def _built(directory: Path, python: str) -> Path:
     _give_away(directory)
     for step in _install_steps():
         moved = step.replace("/opt/", f"{directory}/opt/").replace("/src", f"{directory}/src")
+        moved = moved.replace("${LOCK}", "backup.lock")
         command = [python if word == "python" else word for word in shlex.split(moved)]
         done = _run(command, directory)
         assert done.returncode == 0, f"{step}\n{done.stdout}{done.stderr}"
@@ -81,7 +82,7 @@ def _left_out(directory: str, names: list[str]) -> set[str]:
 def test_downloads_are_locked_with_hashes() -> None:
     downloads = [step for step in _install_steps() if " pip " in step and "--no-index" not in step]
     assert [] == [step for step in downloads if not re.search(r"--require-hashes .*--requirement", step)]
-    for name in ("requirements", "build", "backup"):
+    for name in ("requirements", "build", "backup", "kms"):
         pinned = re.split(r"\n(?=\S)", (LOCKS / f"{name}.lock").read_text().strip())
         assert [] == [each for each in pinned if not re.match(r"[\w.-]+==[\w.]+ .*--hash=sha256:", each, re.DOTALL)]
 
@@ -106,6 +107,18 @@ def test_the_lock_of_backup_manager_is_the_operators_and_the_extra() -> None:
     ours, theirs = (set(re.findall(r"^\S+==\S+", (LOCKS / name).read_text(), re.MULTILINE)) for name in _BOTH)
     assert theirs < ours
     assert {_name(each) for each in extra} == {_name(each) for each in ours - theirs}
+
+
+def test_the_lock_with_kms_is_the_lock_of_backup_manager_and_the_extra() -> None:
+    declared = configparser.ConfigParser()
+    declared.read(ROOT / "setup.cfg")
+    extra = _lines(declared["options.extras_require"]["kms"])
+    assert {"-r backup.in"} | extra == _lines((LOCKS / "kms.in").read_text())
+    names = ("kms.lock", "backup.lock")
+    ours, theirs = (set(re.findall(r"^\S+==\S+", (LOCKS / name).read_text(), re.MULTILINE)) for name in names)
+    # botocore wants an older python-dateutil
+    assert {"python-dateutil"} == {_name(each) for each in theirs - ours}
+    assert {"botocore", "jmespath", "python-dateutil"} == {_name(each) for each in ours - theirs}
 
 
 _BOTH = ("backup.lock", "requirements.lock")
