@@ -43,8 +43,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SAME_METHOD = frozenset({307, 308})
 """The redirects that keep the method. A write, or a request with a body, follows no others."""
 
-_BYTES_PER_VALUE = 32
-"""The minimum average size of a value in the JSON of every API, in bytes. Denser JSON would take many times its size in
+BYTES_PER_VALUE = 32
+"""The minimum average size of a value in the JSON of most APIs, in bytes. Denser JSON would take many times its size in
 memory once decoded.
 """
 
@@ -117,13 +117,24 @@ class Caller:
         *,
         timeout: float = TIMEOUT,
         longest: int = LONGEST_ANSWER,
+        bytes_per_value: int = BYTES_PER_VALUE,
     ) -> _T:
         """Read and decode. Raises Unavailable, ApiError; MalformedAnswer names a field of the wrong type."""
-        return self.decoded(path, self.get(path, timeout=timeout, longest=longest), decoder)
+        # no variable for the answer: an exception would keep it
+        return self.decoded(
+            path, self.get(path, timeout=timeout, longest=longest), decoder, bytes_per_value=bytes_per_value
+        )
 
-    def decoded(self, path: str, answer: Response, decoder: msgspec.json.Decoder[_T]) -> _T:
-        """Decode an answer. Raises MalformedAnswer."""
-        found = _decoded(answer.body, decoder)
+    def decoded(
+        self,
+        path: str,
+        answer: Response,
+        decoder: msgspec.json.Decoder[_T],
+        *,
+        bytes_per_value: int = BYTES_PER_VALUE,
+    ) -> _T:
+        """Decode an answer; `bytes_per_value` is the minimum average size of its values. Raises MalformedAnswer."""
+        found = _decoded(answer.body, decoder, bytes_per_value)
         if isinstance(found, _Unreadable):
             # an exception keeps its frames, and a caller may keep the exception: do not keep the answer with it
             del answer
@@ -207,9 +218,9 @@ class _Unreadable:
     reason: str
 
 
-def _decoded(body: bytes, decoder: msgspec.json.Decoder[_T]) -> _T | _Unreadable:
+def _decoded(body: bytes, decoder: msgspec.json.Decoder[_T], bytes_per_value: int) -> _T | _Unreadable:
     # every value but the first in a list or object follows a comma
-    if body.count(b",") > _FEW_VALUES + len(body) // _BYTES_PER_VALUE:
+    if body.count(b",") > _FEW_VALUES + len(body) // bytes_per_value:
         return _Unreadable("malformed answer: it has more values than its API allows")
     try:
         return decoder.decode(body)

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Meta
 
+from dataplane import regions
 from dataplane.addresses import Address
 from dataplane.answers import MEMBERS, RULES, STORES, URLS, Count, Id, Name, Text, require_uint64
 from dataplane.calls import TIMEOUT, Admit, Caller
@@ -409,6 +410,21 @@ class PDClient:
         path = "/pd/api/v1/stores?state=0&state=1&state=2"
         found = self._call.get_json(path, _STORES, longest=_LONGEST_STORES).stores or ()
         return tuple(sorted(map(_store, found), key=lambda store: store.id))
+
+    def regions_behind(self) -> tuple[regions.Region, ...]:
+        """The regions with a peer that is down or pending, by id, learners included.
+
+        A new leader lists few until the regions have reported, which `evicting_stores` shows. Raises Unavailable, with
+        AnswerRefused as its cause if the list is too long; NotBootstrapped, ApiError.
+        """
+        return regions.behind(
+            partial(
+                self._call.get_json,
+                decoder=regions.DECODER,
+                longest=regions.LONGEST_REGIONS,
+                bytes_per_value=regions.REGION_BYTES_PER_VALUE,
+            )
+        )
 
     def store(self, store_id: int) -> LiveStore:
         """One store in any state. Raises NotFound, NotBootstrapped, Unavailable, ApiError."""

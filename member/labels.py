@@ -31,6 +31,10 @@ PEER = "peer"
 FORCE_UPGRADE = "tidb.pingcap.com/force-upgrade"
 PD_CHECK_QUORUM_BEFORE_UPGRADE = "tidb.pingcap.com/pd-check-quorum-before-upgrade"
 TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE = "tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade"
+TIKV_WAIT_FOR_REGION_QUORUM = "tidb.pingcap.com/tikv-wait-for-region-quorum"
+"""The longest wait for regions whose quorum needs the TiKV that restarts next, e.g. `1h`; 10 minutes by default. Not
+known to v1.6.
+"""
 TIKV_RESTART_WITHOUT_FLUSH_LOG_BACKUP = "tidb.pingcap.com/tikv-restart-without-flush-log-backup"
 TIFLASH_710_KEEP_PORTS = "tidb.pingcap.com/tiflash-710-keep-ports"
 RESTORING_TO_POINT_IN_TIME = "tidb.pingcap.com/restoring-to-point-in-time"

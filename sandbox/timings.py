@@ -70,6 +70,8 @@ class Timings:
     """The time from registration until TiFlash's store is Running."""
     store_heartbeat: float = 10.0
     store_disconnected: float = 20.0
+    peer_down: float = 600.0
+    """TiKV's max-peer-down-duration: the silence of a peer after which its region's leader reports it as down."""
     store_saved: float = 300.0
     """The interval at which PD persists the time of a store's last heartbeat, which is all that its next
     leader knows.

@@ -333,6 +333,14 @@ _STARTING: Mapping[str, Reason] = {
         "Repair the store. For a restart only, and if you are sure: "
         '`kubectl annotate tc NAME tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade="false"`.',
     ),
+    "RegionsNotWhole": Reason(
+        "All stores are Up, but PD reports regions with down or pending peers, which would have no quorum while the "
+        "next TiKV pod restarts. The message names a region and the stores of these peers.",
+        "It waits for at most 10 minutes, once before it moves leaders away and once before the restart. Then it "
+        "restarts the pod, and the event `RegionQuorumTimeout` names a region.",
+        "Nothing while snapshots arrive. For another limit, or `0s` for none: "
+        "`kubectl annotate tc NAME tidb.pingcap.com/tikv-wait-for-region-quorum=1h`.",
+    ),
     "OrphanPod": Reason(
         "Pods were waiting for volume claims that had been deleted.",
         "It has deleted those pods; the StatefulSet recreates them together with their claims.",

@@ -1,10 +1,18 @@
-"""What keeps the pod of a store from being restarted (lifecycle.md 7.4, F13)."""
+"""What keeps the pod of a store from being restarted (lifecycle.md 7.4, F13).
+
+A store that is Up does not mean that its regions are whole: after a long absence its peers wait for snapshots, and do
+not vote. A restart of another store would then leave regions without a quorum. They lose no data, but do not serve
+until it is back. PD copies no peer away from a store that is Up, so the state may last, and the wait has a limit.
+"""
 
 from collections.abc import Sequence
 from functools import partial
 
 from dataplane.errors import ApiError, Unavailable
-from dataplane.pd import Store
+from dataplane.pd import PDClient, Store
+from dataplane.regions import Region
+from kube.actions import Emit
+from kube.events import WARNING
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
@@ -18,7 +26,13 @@ from member.ownership import not_understood
 from member.polling import next_poll
 from member.stores.kind import StoreKind
 from member.stores.reports import is_up, not_up, own_stores, restarting, store_of
-from ports.transport import TlsError
+from ports import duration
+from ports.transport import AnswerRefused, TlsError
+
+_LIMIT = 600.0
+"""Seconds: a snapshot of a region takes seconds, and TiKV applies several at a time."""
+
+_NEEDED, _NEEDED_AGAIN = "regions need a store", "regions need an evicted store"
 
 
 def stores_unknown(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
@@ -121,3 +135,58 @@ def _wait_for_others(ctx: ReconcileContext, kind: StoreKind, ill: str) -> Waitin
     way_out = f'the annotation {labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE}: "false" skips this check'
     what = f"waiting for all stores to be Up before restarting {kind.title}'s pods: {ill}; {way_out}"
     return Waiting("StoresNotUp", what, next_roll_poll(ctx, kind.name))
+
+
+async def quorum_wait(
+    ctx: ReconcileContext, pd: PDClient, pod: Object, store: int, *, restarts: bool
+) -> Waiting | None:
+    """The wait while regions need `store`, the store of `pod`, for their quorum; None if none does, or after the limit.
+
+    `restarts` is False before the leaders move away, and True right before the restart: each has the whole limit, and
+    an event reports a restart after it. Raises DataPlaneError.
+    """
+    limit, doubt = _limit(ctx)
+    if limit <= 0 or not _are_checked(ctx):
+        return None
+    what, watches = _needing(pd, store), ctx.memory.stopwatches
+    watch, uid = (_NEEDED_AGAIN if restarts else _NEEDED), pod.metadata.uid
+    if not what:
+        watches.forget(watch, uid)
+        return None
+    if watches.look(watch, uid, ctx.deps.clock).seconds >= limit:
+        if restarts:
+            sentence = f"restarting pod {pod.metadata.name} after a wait of {limit:.0f} s, although {what}"
+            await Emit(ctx.owner, WARNING, "RegionQuorumTimeout", sentence)
+        return None
+    step = f"waiting at most {limit:.0f} s until no region needs pod {pod.metadata.name} (store {store}) for its quorum"
+    way_out = f"the annotation {labels.TIKV_WAIT_FOR_REGION_QUORUM} of the TidbCluster sets another limit{doubt}"
+    return Waiting("RegionsNotWhole", f"{step}: {what}", next_roll_poll(ctx, "tikv"), step=step, way_out=way_out)
+
+
+def _needing(pd: PDClient, store: int) -> str:
+    """The regions that need a store, in words; empty if none does. A list that is too long may contain some."""
+    try:
+        regions = pd.regions_behind()
+    except Unavailable as error:
+        if not isinstance(error.cause, AnswerRefused):
+            raise
+        return f"PD lists too many regions with peers that are down or pending: {error}"
+    return _sentence([region for region in regions if region.needs(store)], store)
+
+
+def _sentence(regions: Sequence[Region], store: int) -> str:
+    if not regions:
+        return ""
+    behind = sorted(frozenset().union(*(region.stores_behind() for region in regions)))
+    more = f" (and {len(regions) - 1} more)" if len(regions) > 1 else ""
+    on = ", ".join(f"store {each}" for each in behind[:3]) + (", ..." if len(behind) > 3 else "")
+    return f"the quorum of region {regions[0].id}{more} needs store {store}: peers on {on} are down or pending"
+
+
+def _limit(ctx: ReconcileContext) -> tuple[float, str]:
+    """The seconds that a wait may last, and the end of a sentence about an annotation that has no duration."""
+    text = ctx.tc.metadata.annotations.get(labels.TIKV_WAIT_FOR_REGION_QUORUM, "")
+    try:
+        return (duration.seconds(text) if text else _LIMIT), ""
+    except ValueError:
+        return _LIMIT, f"; its value {text!r} is not a duration such as 1h"

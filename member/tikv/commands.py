@@ -25,7 +25,7 @@ from member.stores import evictions
 from member.stores.failover import ignored_pods
 from member.stores.kind import TIKV_STORES
 from member.stores.reports import not_up, own_stores, restarting
-from member.stores.rolling import away
+from member.stores.rolling import away, quorum_wait
 from member.tikv.rolling import flush_log_backup
 
 EVICTING = "EvictingLeaders"
@@ -131,12 +131,19 @@ async def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Comm
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
         return Waiting(EVICTING, f"{what}: {left} left{doubt}", RETRY_DRAINING)
+    if waiting := await _needed(ctx, pd, pod, store):
+        return waiting
+    return await restart(ctx, pod, command, ignored_pods(ctx, TIKV_STORES), f"store {store.id} leads no regions")
+
+
+async def _needed(ctx: ReconcileContext, pd: PDClient, pod: Object, store: Store) -> Waiting | None:
+    """What a pod without leaders still waits for before it restarts: its log backup, other stores, and regions."""
     if waiting := await flush_log_backup(ctx, pod):
         return waiting
     if ill := away(ctx, TIKV_STORES, pd.stores(), store.id):
-        what = f"waiting for all stores to be Up before restarting pod {name}: {ill}"
+        what = f"waiting for all stores to be Up before restarting pod {pod.metadata.name}: {ill}"
         return Waiting("StoresNotUp", what, RETRY_BUSY)
-    return await restart(ctx, pod, command, ignored_pods(ctx, TIKV_STORES), f"store {store.id} leads no regions")
+    return await quorum_wait(ctx, pd, pod, store.id, restarts=True)
 
 
 async def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:

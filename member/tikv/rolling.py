@@ -44,7 +44,15 @@ from member.stores import evictions
 from member.stores.failover import ignored_pods
 from member.stores.kind import TIKV_STORES
 from member.stores.reports import restarting, store_of
-from member.stores.rolling import not_back, others_away, others_not_up, serving_unseen, spare_unready, stores_unknown
+from member.stores.rolling import (
+    not_back,
+    others_away,
+    others_not_up,
+    quorum_wait,
+    serving_unseen,
+    spare_unready,
+    stores_unknown,
+)
 from ports import duration
 
 _MIN_LEADERS = 200
@@ -358,12 +366,15 @@ async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     store = store_of(ctx, TIKV_STORES, pod.metadata.name)
     if store is None:
         return serving_unseen(ctx, TIKV_STORES, pod.metadata.name)
-    stores, own = api_clients.pd(ctx).stores(), int(store.id)
-    if waiting := others_not_up(ctx, TIKV_STORES, stores, own) or await evict(ctx, pod, store):
+    pd, own = api_clients.pd(ctx), int(store.id)
+    stores = pd.stores()
+    if waiting := others_not_up(ctx, TIKV_STORES, stores, own):
         return waiting
-    if waiting := await flush_log_backup(ctx, pod):
+    if not _is_marked(pod, store) and (waiting := await quorum_wait(ctx, pd, pod, own, restarts=False)):
         return waiting
-    return others_away(ctx, TIKV_STORES, stores, own)
+    if waiting := await evict(ctx, pod, store) or await flush_log_backup(ctx, pod):
+        return waiting
+    return others_away(ctx, TIKV_STORES, stores, own) or await quorum_wait(ctx, pd, pod, own, restarts=True)
 
 
 def _is_alone(ctx: ReconcileContext) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.pd.cluster import Member, PdCluster, RemovalRefused
 from sandbox.dataplane.pd.etcd import gateway
 from sandbox.dataplane.pd.process import PdProcess
-from sandbox.dataplane.pd.stores import Store, StoreRefused, is_reserved, store_labels
+from sandbox.dataplane.pd.stores import Store, StoreRefused, Stores, is_reserved, store_labels
 from sandbox.dataplane.processes import Answer, not_found, text
 
 NOT_BOOTSTRAPPED = "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"
@@ -421,6 +421,45 @@ def _set_labels(call: _Call) -> Response:
     return _json(200, "The store's label is updated.")
 
 
+# regions
+
+
+def _down_peers(call: _Call) -> Response:
+    down = call.cluster.stores.down(call.now)
+    return _regions(call, lambda index: down.intersection(call.cluster.stores.regions[index].peers))
+
+
+def _pending_peers(call: _Call) -> Response:
+    return _regions(call, lambda index: call.cluster.stores.pending.get(index, ()))
+
+
+def _regions(call: _Call, listed: Callable[[int], Collection[int]]) -> Response:
+    """The regions for which `listed` is not empty, all of them: PD knows no limit here. Compact, unlike other answers.
+
+    A new leader lists only regions that have reported to it.
+    """
+    stores = call.cluster.stores
+    reported = range(stores.reported_regions(call.now))
+    found = [_region(stores, index, call.now) for index in reported if listed(index)]
+    payload = msgspec.json.encode({"count": len(found), "regions": found})
+    return Response(200, {"content-type": "application/json; charset=UTF-8"}, payload)
+
+
+def _region(stores: Stores, index: int, now: float) -> Json:
+    region, number = stores.regions[index], 2 + 10 * index
+    peers = {
+        store: {"id": number + position, "store_id": store, "role_name": "Voter"}
+        for position, store in enumerate(region.peers, 1)
+    }
+    down = [{"peer": peers[store], "down_seconds": 600} for store in region.peers if store in stores.down(now)]
+    pending = [peers[store] for store in region.peers if store in stores.pending.get(index, ())]
+    tree: Json = {"id": number, "start_key": "", "end_key": "", "epoch": {"conf_ver": 5, "version": 1}}
+    tree |= {"peers": list(peers.values()), "leader": peers.get(region.leader or 0, {"role_name": "Voter"})}
+    tree |= {"down_peers": down} if down else {}
+    tree |= {"pending_peers": pending} if pending else {}
+    return tree | {"cpu_usage": 0, "written_bytes": 0, "read_bytes": 0, "written_keys": 0, "read_keys": 0}
+
+
 # schedulers
 
 
@@ -526,6 +565,8 @@ _ROUTES = (
     _to("DELETE", f"{_V1}/store/{{id}}", _delete_store, clustered=True),
     _to("POST", f"{_V1}/store/{{id}}/state", _set_state, clustered=True),
     _to("POST", f"{_V1}/store/{{id}}/label", _set_labels, clustered=True),
+    _to("GET", f"{_V1}/regions/check/down-peer", _down_peers, clustered=True),
+    _to("GET", f"{_V1}/regions/check/pending-peer", _pending_peers, clustered=True),
     _to("GET", f"{_V1}/schedulers", _list_schedulers, clustered=True),
     _to("POST", f"{_V1}/schedulers", _add_scheduler, clustered=True),
     _to("DELETE", f"{_V1}/schedulers/{{name}}", _remove_scheduler, clustered=True),

@@ -4,7 +4,7 @@ StoreRefused      a TiKV may not register or PD will not carry out what was aske
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -120,6 +120,8 @@ class Stores:
         """Peers that a store receives per second."""
         self.changed: Callable[[], None] = lambda: None
         """Called when `tick` may have work before `quiet_until`."""
+        self.pending: Mapping[int, Collection[int]] = {}
+        """A fault: by index of a region, the stores whose peers wait for a snapshot and do not vote."""
         self._frozen = False
         self.reporting = 0.0
         """A fault: seconds until regions have reported to a new leader; 0 means the usual."""
@@ -151,7 +153,11 @@ class Stores:
         """The number of regions that a store leads, as far as reported to PD's leader."""
         if self._term.is_prepared(now):
             return store.leaders
-        return leaders_of(self.regions[: self._term.reported(len(self.regions), now)], store.id)
+        return leaders_of(self.regions[: self.reported_regions(now)], store.id)
+
+    def reported_regions(self, now: float) -> int:
+        """The number of regions whose leaders have reported to PD's leader; the first ones report first."""
+        return self._term.reported(len(self.regions), now)
 
     def all(self) -> list[Store]:
         """Every store PD remembers, by id."""
@@ -324,7 +330,18 @@ class Stores:
     def majority_alive(self) -> bool:
         """True if all regions are writable: more than half of the peers of each have a live process."""
         dead = {store.id for store in self._by_id.values() if store.dead_since is not None}
-        return self.bootstrapped and all(region.has_majority(dead) for region in self.regions)
+        return self.bootstrapped and all(
+            region.has_majority(dead.union(self.pending.get(index, ()))) for index, region in enumerate(self.regions)
+        )
+
+    def down(self, now: float) -> frozenset[int]:
+        """The stores whose peers the leaders of regions report as down."""
+        limit = self._timings.peer_down
+        return frozenset(
+            store.id
+            for store in self._by_id.values()
+            if store.dead_since is not None and now - store.dead_since > limit
+        )
 
     def is_led(self, region: int) -> bool:
         """True if a region has a leader with a live process, so that it can be read and written."""
