@@ -162,6 +162,8 @@ class TiDBStatus(ComponentStatus, kw_only=True):
     image: str = ""
     password_initialized: bool | None = None
     vol_replace_in_progress: bool = False
+    selector: str = ""
+    """The label selector of the pods, which the scale subresource shows to autoscalers. v1.6 has none."""
 
     @property
     def servers(self) -> dict[str, bool]:

@@ -38,6 +38,15 @@ _HEADER = "# Generated from the models by `python -m apis.crd`. Change apis/, no
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """The scale subresource of a CRD, as JSON paths to numbers and to the text of a label selector."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of `kubectl get`; a priority above 0 means only with `-o wide`."""
 
@@ -60,6 +69,7 @@ class Kind:
     short_names: tuple[str, ...]
     columns: tuple[Column, ...] = ()
     status_subresource: bool = True
+    scale: Scale | None = None
 
     @property
     def name(self) -> str:
@@ -91,6 +101,7 @@ TIDB_CLUSTER = Kind(
     model=TidbCluster,
     plural="tidbclusters",
     short_names=("tc",),
+    scale=Scale(".spec.tidb.replicas", ".status.tidb.statefulSet.replicas", ".status.tidb.selector"),
     columns=(
         Column("Ready", "string", _of("Ready", "status")),
         Column("PD", "string", ".status.pd.image"),
@@ -247,7 +258,7 @@ KINDS: tuple[Kind, ...] = (
 def definition(kind: Kind, *, status_subresource: bool | None = None) -> Json:
     """The CustomResourceDefinition of a kind, a fresh tree.
 
-    v1.6's CRD of TidbCluster has no status subresource; with `status_subresource` False this one has none either.
+    v1.6's CRD of TidbCluster has no subresources; with `status_subresource` False this one has none either.
     """
     described = schema(kind.model)
     describe(described, kind.model)
@@ -260,7 +271,7 @@ def definition(kind: Kind, *, status_subresource: bool | None = None) -> Json:
     if kind.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in kind.columns]
     if kind.status_subresource if status_subresource is None else status_subresource:
-        version["subresources"] = {"status": {}}
+        version["subresources"] = {"status": {}} | _scale(kind)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -278,6 +289,18 @@ def definition(kind: Kind, *, status_subresource: bool | None = None) -> Json:
             "versions": [version],
         },
     }
+
+
+def _scale(kind: Kind) -> Json:
+    if kind.scale is None:
+        return {}
+    paths = kind.scale
+    scale = {
+        "specReplicasPath": paths.spec_replicas,
+        "statusReplicasPath": paths.status_replicas,
+        "labelSelectorPath": paths.selector,
+    }
+    return {"scale": scale}
 
 
 def schema(model: type[Model]) -> Json:

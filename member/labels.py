@@ -39,6 +39,8 @@ TIKV_RESTART_WITHOUT_FLUSH_LOG_BACKUP = "tidb.pingcap.com/tikv-restart-without-f
 TIFLASH_710_KEEP_PORTS = "tidb.pingcap.com/tiflash-710-keep-ports"
 RESTORING_TO_POINT_IN_TIME = "tidb.pingcap.com/restoring-to-point-in-time"
 """Set in memory while a Restore needs TiKV to keep its garbage (`member.observed.restores`). Not known to v1.6."""
+TIDB_SCALE_SELECTOR = "tidb.pingcap.com/tidb-scale-selector"
+"""`true` shows the selector of TiDB's pods in the status, which a HorizontalPodAutoscaler needs. Not known to v1.6."""
 TIKV_VOLUMES_READY = "tidb.pingcap.com/tikv-volumes-ready"
 SMOOTH_UPGRADE_DDL_PAUSED = "tidb.pingcap.com/smooth-upgrade-ddl-paused"
 SMOOTH_UPGRADE_SOURCE_VERSION = "tidb.pingcap.com/smooth-upgrade-source-version"

@@ -14,7 +14,7 @@ from apis.component_statuses import TiDBMember
 from apis.tidbcluster import TidbCluster
 from dataplane.errors import BadTlsMaterial
 from kube.objects import stored_condition
-from member import api_clients
+from member import api_clients, labels
 from member.context import ReconcileContext
 from member.observed.pod import Pod
 from member.observed.pods import none_has_image
@@ -28,6 +28,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
     if ctx.tc.spec.tidb is None:
         return Done()
     status = ctx.status.tidb
+    status.selector = _selector(ctx)
     pods = observe_pods(ctx, "tidb", status, ignored_pods(ctx))
     if pods is None:
         status.members = {}
@@ -38,6 +39,12 @@ def observe(ctx: ReconcileContext) -> Outcome:
     except BadTlsMaterial as error:
         return Failed("BadTLS", str(error))
     return Done()
+
+
+def _selector(ctx: ReconcileContext) -> str:
+    """The pods' label selector for autoscalers, for clusters that ask for it: no other status changes."""
+    wanted = ctx.tc.metadata.annotations.get(labels.TIDB_SCALE_SELECTOR) == "true"
+    return labels.selector_text(labels.base_labels(ctx.tc, "tidb")) if wanted else ""
 
 
 def _members(ctx: ReconcileContext, names: list[str], pods: Mapping[str, Pod]) -> dict[str, TiDBMember]:

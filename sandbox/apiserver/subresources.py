@@ -9,7 +9,7 @@ from kube.resources import NODES, Resource
 from sandbox.apiserver import schemas
 from sandbox.apiserver.deletion import DeleteOptions, Deletion
 from sandbox.apiserver.kinds import POD_DISRUPTION_BUDGETS, Kind, ScalePaths
-from sandbox.apiserver.refusals import Refusal, bad_request, conflict, modified, not_found
+from sandbox.apiserver.refusals import Refusal, bad_request, conflict, modified, not_found, shown
 from sandbox.apiserver.routes import Target
 from sandbox.apiserver.storage import Stored
 from sandbox.apiserver.world import World
@@ -128,12 +128,16 @@ def _paths(kind: Kind) -> ScalePaths:
 
 def _scale(kind: Kind, tree: Json) -> Json:
     paths, meta = _paths(kind), tree["metadata"]
-    shown = {name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")}
+    if kind.custom and _at(tree, paths.spec_replicas) is None:
+        field = "." + ".".join(paths.spec_replicas)
+        what = f"Internal error occurred: the spec replicas field {shown(field)} does not exist"
+        raise Refusal(500, "InternalError", what, {"causes": [{"message": what.partition(": ")[2]}]})
+    identity = {name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")}
     status: Json = {"replicas": _at(tree, paths.status_replicas) or 0}
     if paths.selector and (selector := _selector_text(_at(tree, paths.selector))):
         status["selector"] = selector
     spec = {"replicas": _at(tree, paths.spec_replicas) or 0}
-    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": status}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": identity, "spec": spec, "status": status}
 
 
 def _with_replicas(paths: ScalePaths, tree: Json, scale: Json) -> Json:

@@ -31,6 +31,8 @@ AHEAD: dict[str, dict[str, Schema]] = {
         **{f"spec.{name}.serverLabels": _LABELS for name in ("tidb", "tiproxy")},
         **{f"spec.{name}.useSidecar": {"type": "boolean"} for name in _TAILERS},
         **{f"spec.{name}.sleepTimeSeconds": {"type": "integer", "format": "int64"} for name in _TAILERS},
+        # the operator's own, for autoscalers
+        "status.tidb.selector": _TEXT,
     },
     "CompactBackup": {
         **{f"spec.{name}": each for name, each in _SHARDS.items()},
@@ -131,10 +133,14 @@ def test_definition_is_namespaced_with_one_version_and_the_names_of_v1_6(kind: c
     ]
 
 
-def test_status_subresource_can_be_left_out() -> None:
+def test_subresources_can_be_left_out_as_in_v1_6() -> None:
     ours = crd.definition(crd.TIDB_CLUSTER)["spec"]["versions"][0]
     like_v1_6 = crd.definition(crd.TIDB_CLUSTER, status_subresource=False)["spec"]["versions"][0]
-    assert {"status": {}} == ours.pop("subresources")
+    subresources = ours.pop("subresources")
+    assert ({"status", "scale"}, ".spec.tidb.replicas") == (
+        set(subresources),
+        subresources["scale"]["specReplicasPath"],
+    )
     assert ours == like_v1_6
 
 

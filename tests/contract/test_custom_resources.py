@@ -133,6 +133,31 @@ def _shown(tree: Json) -> tuple[str, str, int]:
     return tree["spec"]["version"], tree["status"]["clusterID"], tree["metadata"]["generation"]
 
 
+def test_the_scale_of_a_cluster_is_about_tidb(world: Side, namespace: str) -> None:
+    tidb = {"replicas": 2, "service": {"type": "ClusterIP"}}
+    world.client.create(TIDB_CLUSTERS, tidb_cluster("a", tidb=tidb), namespace)
+    status = {"status": {"tidb": {"selector": "app=tidb", "statefulSet": {"replicas": 1}}}}
+    world.client.patch(TIDB_CLUSTERS, "a", namespace, status, subresource="status")
+    path = TIDB_CLUSTERS.path(namespace, "a", "scale")
+
+    scale = world.send("GET", path).tree
+    scaled = world.send("PUT", path, scale | {"spec": {"replicas": 3}})
+
+    assert ({"replicas": 2}, {"replicas": 1, "selector": "app=tidb"}) == (scale["spec"], scale["status"])
+    assert (200, {"replicas": 3}) == (scaled.status, scaled.tree["spec"])
+    stored = world.client.get(TIDB_CLUSTERS, "a", namespace).decode()["spec"]["tidb"]
+    assert (3, {"type": "ClusterIP"}) == (stored["replicas"], stored["service"])
+
+
+def test_a_cluster_without_tidb_has_no_scale(world: Side, namespace: str) -> None:
+    world.client.create(TIDB_CLUSTERS, tidb_cluster("a"), namespace)
+
+    answer = world.send("GET", TIDB_CLUSTERS.path(namespace, "a", "scale"))
+
+    assert (500, "InternalError") == (answer.status, answer.reason)
+    assert 'the spec replicas field ".spec.tidb.replicas" does not exist' in answer.tree["message"]
+
+
 @pytest.fixture
 def old_definition(world: Side) -> Iterator[Json]:
     """v1.6's definition, without a status subresource, in a separate group."""

@@ -35,7 +35,6 @@ _WITHOUT = (
     "certificatesigningrequest-cleaner-controller",
     "certificatesigningrequest-signing-controller",
     "cloud-node-lifecycle-controller",
-    "horizontal-pod-autoscaler-controller",
     "legacy-serviceaccount-token-cleaner-controller",
     "node-ipam-controller",
     "node-route-controller",
