@@ -83,6 +83,9 @@ COMMANDS: Mapping[str, Listed] = {
     "report": Listed("collect what support needs into a file, without secrets", "cli.tidb.bundle:REPORT"),
     "backup": Listed("make one more backup of a cluster", "cli.tidb.backing_up:BACKUP"),
     "restore": Listed("fill a cluster from a backup, and show what can be restored", "cli.tidb.restoring:RESTORE"),
+    "export-v2": Listed(
+        "print the manifests of TiDB Operator v2 for a cluster", "cli.tidb.export_v2.command:EXPORT_V2"
+    ),
     "pause": Listed("keep the operator from changing clusters", "cli.tidb.pausing:PAUSE"),
     "resume": Listed("let the operator change clusters again", "cli.tidb.pausing:RESUME"),
     "hibernate": Listed("end all pods of clusters, and keep their volumes", "cli.tidb.pausing:HIBERNATE"),

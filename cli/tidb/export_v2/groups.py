@@ -1,0 +1,304 @@
+"""The objects of `core.pingcap.com/v1alpha1` that describe a TidbCluster to TiDB Operator v2, pure.
+
+v2 has a Cluster, and for each component a group with a template of its pods. What the template has no field for goes
+into its overlay, which v2 merges into the pod. Data comes by replication or from a backup: v2's groups start empty.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from apis import toml
+from apis.accessor import Component, find
+from apis.component_specs import TiDBSpec, TiFlashSpec
+from apis.config import drop, tables
+from apis.config import find as values_at
+from apis.shared import Config, TopologySpreadConstraint
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json
+from member import naming
+
+_VERSION = re.compile(r"v?\d+\.\d+\.\d+")
+API_VERSION = "core.pingcap.com/v1alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A component of v2.
+
+    `managed` are the settings that v2's operator sets itself and rejects in a configuration. `needs_data` is True if v2
+    requires a volume named `data`.
+    """
+
+    name: str
+    kind: str
+    managed: Sequence[str]
+    needs_data: bool = False
+
+
+def _with_tls(prefix: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for name in names)
+
+
+_CERTIFICATES = _with_tls("security", "ca-path", "cert-path", "key-path")
+GROUPS: Sequence[Group] = (
+    Group(
+        "pd",
+        "PDGroup",
+        (
+            *("name", "data-dir", "client-urls", "peer-urls", "advertise-client-urls", "advertise-peer-urls"),
+            *("initial-cluster", "initial-cluster-state", "initial-cluster-token", "join"),
+            *_with_tls("security", "cacert-path", "cert-path", "key-path"),
+        ),
+        needs_data=True,
+    ),
+    Group(
+        "tikv",
+        "TiKVGroup",
+        (
+            *_with_tls("server", "addr", "advertise-addr", "status-addr", "advertise-status-addr"),
+            *("storage.data-dir", "pd.endpoints"),
+            *_CERTIFICATES,
+        ),
+        needs_data=True,
+    ),
+    Group(
+        "tiflash",
+        "TiFlashGroup",
+        (
+            *_with_tls("security", "ca_path", "cert_path", "key_path"),
+            *("tmp_path", "storage.main.dir", "storage.raft.dir", "flash.service_addr", "raft.pd_addr"),
+            *_with_tls("flash.proxy", "config", "data-dir", "addr", "advertise-addr", "advertise-status-addr"),
+            *("logger.log", "logger.errorlog", "status.metrics_port"),
+        ),
+        needs_data=True,
+    ),
+    Group(
+        "tidb",
+        "TiDBGroup",
+        (
+            *("store", "advertise-address", "host", "path", "log.slow-query-file", "initialize-sql-file", "labels"),
+            *_with_tls("security", "ssl-ca", "ssl-cert", "ssl-key", "auth-token-jwks", "sem-config"),
+            *_with_tls("security", "cluster-ssl-ca", "cluster-ssl-cert", "cluster-ssl-key"),
+            *("keyspace", "standby.standby-mode"),
+        ),
+    ),
+    Group("ticdc", "TiCDCGroup", ("addr", "advertise-addr", *_CERTIFICATES)),
+    Group(
+        "tiproxy",
+        "TiProxyGroup",
+        (
+            *("proxy.address", "proxy.advertise-address", "proxy.pd-address", "api.address"),
+            *(
+                f"security.{side}.{part}"
+                for side in ("server-sql-tls", "server-http-tls", "cluster-tls", "sql-tls")
+                for part in ("cert", "key", "ca")
+            ),
+        ),
+    ),
+)
+"""The components that both have, in the order in which they start (v2.2.0-alpha.6)."""
+
+_CLASSES = ("storageClassName", "volumeAttributesClassName")
+_PROXY_MANAGED = (*_CERTIFICATES, "server.status-addr")
+
+
+def manifests(tc: TidbCluster, name: str) -> list[Json]:
+    """The Cluster and the groups of a TidbCluster, named `name`."""
+    there = [(group, found) for group in GROUPS if (found := find(tc, group.name)) is not None]
+    return [_cluster(tc, name), *(_group(tc, group, found, name) for group, found in there)]
+
+
+def refused(tc: TidbCluster, name: str) -> Iterator[tuple[str, str]]:
+    """Settings that the manifests leave out because v2's operator sets them, and versions that v2 rejects.
+
+    Also the certificates, which do not hold for v2's Services yet. Each is a field or a setting, with a note.
+    """
+    if _has_tls(tc):
+        names = f"*.{name}-pd-peer.{tc.metadata.namespace}"
+        yield "spec.tlsCluster.enabled", f"the Secrets are v1's; their certificates must hold for names such as {names}"
+    for group in GROUPS:
+        found = find(tc, group.name)
+        if found is None:
+            continue
+        if any(constraint.match_labels for constraint in _constraints(found)):
+            yield f"{found.field}.topologySpreadConstraints", "the manifest selects the labels of v2"
+        if not _VERSION.match(found.version):
+            yield found.version_field, f"v2 takes a version such as v8.5.2, and not {found.version!r}"
+        for field, config, managed in _configs(group, found):
+            table = tables(config, found.type.config, field)
+            yield from ((f"{field}: {path}", "v2's operator sets it") for path in managed if [*values_at(table, path)])
+
+
+def _constraints(found: Component) -> Sequence[TopologySpreadConstraint]:
+    return found.spec.topology_spread_constraints or found.cluster.topology_spread_constraints
+
+
+def _has_tls(tc: TidbCluster) -> bool:
+    return bool(tc.spec.tls_cluster and tc.spec.tls_cluster.enabled)
+
+
+def _cluster(tc: TidbCluster, name: str) -> Json:
+    spec: Json = {}
+    if _has_tls(tc):
+        client = {"name": naming.cluster_client_secret(tc)}
+        spec |= {"tlsCluster": {"enabled": True}}
+        spec |= {"security": {"tls": {"client": {"ca": client, "certKeyPair": client}}}}
+    tidb = tc.spec.tidb
+    if tidb and tidb.bootstrap_sql_config_map_name:
+        spec["bootstrapSQL"] = {"name": tidb.bootstrap_sql_config_map_name}
+    if tc.spec.suspend_action and tc.spec.suspend_action.suspend_stateful_set:
+        spec["suspendAction"] = {"suspendCompute": True}
+    if tc.spec.paused:
+        spec["paused"] = True
+    return _object("Cluster", tc, name, {}, spec)
+
+
+def _group(tc: TidbCluster, group: Group, found: Component, name: str) -> Json:
+    labels = {"pingcap.com/group": name, "pingcap.com/component": group.name, "pingcap.com/cluster": name}
+    template = _template(tc, group, found, labels)
+    spec = {"cluster": {"name": name}, "replicas": found.workload.replicas, "template": {"spec": template}}
+    return _object(group.kind, tc, name, labels, spec)
+
+
+def _object(kind: str, tc: TidbCluster, name: str, labels: Mapping[str, str], spec: Json) -> Json:
+    metadata: Json = {"name": name, "namespace": tc.metadata.namespace}
+    if labels:
+        metadata["labels"] = dict(labels)
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _template(tc: TidbCluster, group: Group, found: Component, labels: Mapping[str, str]) -> Json:
+    template: Json = {"version": found.version}
+    image = found.image.rpartition(":")[0] or found.image
+    if image and image != found.type.default_image:
+        template["image"] = image
+    template |= _resources(found)
+    config = {field.rpartition(".")[2]: text for field, text in _texts(group, found).items()}
+    template |= {("proxyConfig" if key == "proxy" else "config"): text for key, text in config.items()}
+    template["updateStrategy"] = {
+        "config": "Restart" if found.config_update_strategy == "RollingUpdate" else "HotReload"
+    }
+    template |= _server(tc, group, found)
+    volumes = _volumes(group, found)
+    template |= {"volumes": volumes} if volumes else {}
+    overlay = _overlay(group, found, labels)
+    return template | ({"overlay": {"pod": overlay}} if overlay else {})
+
+
+def _configs(group: Group, found: Component) -> Iterator[tuple[str, Config | None, Sequence[str]]]:
+    """Each configuration of a component, with its path and the settings that v2 sets itself."""
+    yield found.config_field, found.config, group.managed
+    if isinstance(found.spec, TiFlashSpec) and found.spec.config:
+        yield f"{found.field}.config.proxy", found.spec.config.proxy, _PROXY_MANAGED
+
+
+def _texts(group: Group, found: Component) -> dict[str, str]:
+    """The configurations as TOML, without the settings that v2 sets itself."""
+    texts = {}
+    for field, config, managed in _configs(group, found):
+        table = tables(config, found.type.config, field)
+        for path in managed:
+            drop(table, path)
+        if table:
+            texts[field] = toml.dumps(table)
+    return texts
+
+
+def _resources(found: Component) -> Json:
+    """CPU and memory, if v1 requests and limits them alike, as v2 does; otherwise the overlay has them."""
+    return {"resources": dict(found.resources["requests"])} if _are_alike(found.resources) else {}
+
+
+def _are_alike(resources: Json) -> bool:
+    requests = resources.get("requests") or {}
+    return resources.get("limits") == requests and requests.keys() <= {"cpu", "memory"} and "claims" not in resources
+
+
+def _server(tc: TidbCluster, group: Group, found: Component) -> Json:
+    """The certificates of v1, and the labels and ports of servers."""
+    tree: Json = {}
+    if found.workload.labels_of_servers:
+        tree["server"] = {"labels": dict(found.workload.labels_of_servers)}
+    tls: Json = {}
+    if _has_tls(tc) and group.name != "tiproxy":
+        secret = {"name": naming.cluster_secret(tc, group.name)}
+        tls["cluster"] = {"ca": secret, "certKeyPair": secret}
+    if isinstance(found.spec, TiDBSpec) and found.spec.tls_client and found.spec.tls_client.enabled:
+        secret = {"name": naming.tidb_server_secret(tc)}
+        tls["mysql"] = {"enabled": True, "ca": secret, "certKeyPair": secret}
+    return tree | ({"security": {"tls": tls}} if tls else {})
+
+
+def _volumes(group: Group, found: Component) -> list[Json]:
+    if isinstance(found.spec, TiFlashSpec):
+        return [
+            _tiflash_volume(index, msgspec.to_builtins(claim)) for index, claim in enumerate(found.spec.storage_claims)
+        ]
+    volumes = []
+    spec = msgspec.to_builtins(found.workload)
+    if group.needs_data:
+        mount: Json = {"type": "data"} | ({"subPath": spec["dataSubDir"]} if spec.get("dataSubDir") else {})
+        volumes.append(_volume("data", mount, str(found.storage_request or ""), spec))
+    for volume in spec.get("storageVolumes") or ():
+        mount = {"mountPath": volume["mountPath"]} if volume.get("mountPath") else {}
+        classes = {key: spec.get(key) for key in _CLASSES} | volume
+        volumes.append(_volume(volume["name"], mount, volume["storageSize"], classes))
+    return volumes
+
+
+def _tiflash_volume(index: int, claim: Json) -> Json:
+    size = ((claim.get("resources") or {}).get("requests") or {}).get("storage", "")
+    mount = {"type": "data"} if index == 0 else {"mountPath": f"/data{index}"}
+    return _volume("data" if index == 0 else f"data{index}", mount, str(size), claim)
+
+
+def _volume(name: str, mount: Json, size: str, spec: Mapping[str, object]) -> Json:
+    classes = {key: spec[key] for key in _CLASSES if spec.get(key)}
+    return {"name": name, "mounts": [mount] if mount else [], "storage": size, **classes}
+
+
+def _overlay(group: Group, found: Component, labels: Mapping[str, str]) -> Json:
+    """What v2's template has no field for, as parts of a pod."""
+    spec = msgspec.to_builtins(found.spec)
+    pod: Json = {
+        "hostNetwork": found.host_network or None,
+        "affinity": found.affinity,
+        "nodeSelector": found.node_selector,
+        "tolerations": found.tolerations,
+        "topologySpreadConstraints": [
+            constraint | {"labelSelector": {"matchLabels": dict(labels)}}
+            for constraint in found.topology_spread_constraints
+        ],
+        "priorityClassName": found.priority_class_name,
+        "schedulerName": found.scheduler_name,
+        "securityContext": found.pod_security_context,
+        "serviceAccountName": found.service_account,
+        "automountServiceAccountToken": found.automount_service_account_token,
+        "imagePullSecrets": found.image_pull_secrets,
+        "dnsConfig": found.dns_config,
+        "dnsPolicy": spec.get("dnsPolicy") or found.cluster.dns_policy,
+        "terminationGracePeriodSeconds": found.termination_grace_period_seconds,
+        "initContainers": spec.get("initContainers"),
+        "volumes": spec.get("additionalVolumes"),
+        "containers": [*_main_container(group, found, spec), *(spec.get("additionalContainers") or ())],
+    }
+    shown = {key: value for key, value in pod.items() if value is not None and value not in ("", [], {})}
+    metadata = {key: value for key, value in (("labels", found.labels), ("annotations", found.annotations)) if value}
+    return ({"metadata": metadata} if metadata else {}) | ({"spec": shown} if shown else {})
+
+
+def _main_container(group: Group, found: Component, spec: Json) -> list[Json]:
+    container: Json = {
+        "env": spec.get("env"),
+        "envFrom": spec.get("envFrom"),
+        "volumeMounts": spec.get("additionalVolumeMounts"),
+        "securityContext": found.security_context,
+        "imagePullPolicy": found.image_pull_policy if found.image_pull_policy != "IfNotPresent" else None,
+        "lifecycle": spec.get("lifecycle"),
+        "resources": None if _are_alike(found.resources) else found.resources,
+    }
+    shown = {key: value for key, value in container.items() if value}
+    return [{"name": group.name} | shown] if shown else []
