@@ -66,6 +66,7 @@ _CLUSTERS = {
     "members": _COMPONENT,
     "healthy_members": _COMPONENT,
     "observed": _COMPONENT,
+    "pod_unready": (*_COMPONENT, "pod", "reason"),
     "unavailable": (*_COMPONENT, "reason"),
     "failure_members": _COMPONENT,
     "version_info": (*_COMPONENT, "version"),
@@ -81,9 +82,10 @@ _OF_DM_CLUSTERS = ("ready", "condition", "members", "healthy_members", "observed
 TOPICS: Mapping[str, Topic] = {
     "Clusters": Topic(
         "Only the leader serves them, from its cache; a deleted cluster has none. `reason` is one of "
-        "[the reasons](reasons/README.md). In `..._refused` and `..._update_errors`, `component` is the stage: a "
-        "component, or another stage such as `meta`. When the leader changes, these two and `..._sync_age_seconds` "
-        "restart. v1.6 has `..._spec_replicas` and `..._update_errors` only.",
+        "[the reasons](reasons/README.md); in `..._pod_unready` it is a word such as `Missing`, `Unschedulable`, "
+        "`NotReady`, `CrashLoopBackOff`, `MemberUnhealthy` or `StoreDown`. In `..._refused` and `..._update_errors`, "
+        "`component` is the stage: a component, or another stage such as `meta`. When the leader changes, these two "
+        "and `..._sync_age_seconds` restart. v1.6 has `..._spec_replicas` and `..._update_errors` only.",
         {f"tidb_operator_cluster_{name}": labels for name, labels in _CLUSTERS.items()},
     ),
     "DMClusters": Topic(

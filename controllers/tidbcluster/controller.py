@@ -66,6 +66,7 @@ def tidb_cluster_controller(
         partial(runtime.key_locks.fence_of, TIDB_CLUSTERS),
         others=others,
         certificates=deps.certificates,
+        pods=deps.listers.pods,
     )
     kind = replace(TIDB_CLUSTER, conditions=others.telling(conditions_of) if others else conditions_of)
     controller = kind_controller(runtime, kind, clusters, deps, metrics)

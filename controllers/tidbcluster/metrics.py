@@ -27,6 +27,7 @@ from controllers.cluster_samples import Sample, holds, of_members, of_status, ou
 from controllers.conditions import PROGRESSING
 from controllers.other_operators import OtherOperators
 from controllers.outcomes import failed
+from controllers.pod_samples import of_pods
 from kube.objects import Object
 from kube.reading import Lister
 from member.memory import CertificateBook
@@ -53,6 +54,10 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "observed": (("component",), "1 when the last reconcile could read the members of the component, else 0."),
     "members": (("component",), "Members, stores or servers that the last reconcile read; absent where it could not."),
     "healthy_members": (("component",), "Healthy members among ..._members; absent with them."),
+    "pod_unready": (
+        ("component", "pod", "reason"),
+        "1 for each pod that is missing or not Ready, or whose member, store or server does not serve.",
+    ),
     "unavailable": (("component", "reason"), "1 while the component is out of service for that reason; else absent."),
     "failure_members": (("component",), "Members and stores that failover has recorded as lost."),
     "version_info": (("component", "version"), "1, with the version that the StatefulSet runs."),
@@ -91,9 +96,14 @@ class ClusterMetrics(Collector):
         *,
         others: OtherOperators | None = None,
         certificates: CertificateBook | None = None,
+        pods: Lister | None = None,
     ) -> None:
-        """Register; `fence_of` decides which clusters belong to this process, `others` detects other operators."""
+        """Register; `fence_of` decides which clusters belong to this process, `others` detects other operators.
+
+        Without `pods` there are no series of single pods.
+        """
         self._certificates = certificates or CertificateBook()
+        self._pods = pods
         self._clusters, self._clock, self._fence_of, self._others = clusters, clock, fence_of, others
         self._lock = threading.Lock()
         self._syncs: dict[tuple[str, str], _Syncs] = {}
@@ -143,6 +153,8 @@ class ClusterMetrics(Collector):
         else:
             for component in workloads(tc):
                 yield from _of_component(tc, component, self._clock.wall())
+            if self._pods is not None:
+                yield from of_pods(tc, self._pods)
         yield "operators", (), 1 + len(self._others.managing(cluster) if self._others else ())
         for secret, finding in self._certificates.findings(cluster.key).items():
             if finding.ends:
