@@ -1,6 +1,7 @@
 """Rolling restarts of masters (other-resources.md 6.7): a quorum holds, and the leader transfers its role first."""
 
 from apis import predicates
+from apis.ordinals import desired_replicas
 from dataplane.dm import LiveMaster
 from kube.objects import Object
 from member import api_clients
@@ -60,6 +61,8 @@ def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> 
     if len(others) >= wanted:
         ill = ", ".join(master.name or "one that has not started" for master in others if not master.alive)
         return Waiting("DMMasterQuorum", f"{what}; waiting for {ill}", next_roll_poll(ctx, MASTER))
+    if desired_replicas(ctx.tc, MASTER) > len(found):
+        return Waiting("DMMasterQuorum", f"{what}; waiting for the other masters to join", next_roll_poll(ctx, MASTER))
     return Refused("DMMasterQuorum", f"{what}; set spec.master.replicas to 3", next_roll_poll(ctx, MASTER))
 
 

@@ -13,7 +13,9 @@ from member.lifecycle.quorum import WAY_OUT, forced
 from member.lifecycle.roll import next_roll_poll
 from member.lifecycle.rolling import Rolling, Silence
 from member.naming import address_book, ordinal_of, pod_name
+from member.observed.pods import pods_of
 from member.observed.status import UPGRADE
+from member.observed.troubles import removal_by_others
 from member.outcome import NotDone, Refused, Waiting
 from member.ownership import member_owner, not_understood, own_member, require_understood_members
 from member.pd.failover import ignored_pods
@@ -112,6 +114,11 @@ def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total
     if len(others) >= wanted:
         ill = ", ".join(member.name or "a member that has not started" for member in others if not member.healthy)
         return Waiting("PDQuorum", f"{what}; waiting for {ill}", next_roll_poll(ctx, "pd"))
+    removals = [removal_by_others(ctx, "pd", obj) for obj in pods_of(ctx, "pd")]
+    if removed := "; ".join(filter(None, removals)):
+        return Refused("PDQuorum", f"{what}; {removed}", next_roll_poll(ctx, "pd"))
+    if desired_replicas(ctx.tc, "pd") > total:
+        return Waiting("PDQuorum", f"{what}; waiting for PD's other pods to join", next_roll_poll(ctx, "pd"))
     way_out = f'scale PD to 3, or set the annotation {labels.PD_CHECK_QUORUM_BEFORE_UPGRADE}: "false"'
     return Refused("PDQuorum", f"{what}; {way_out}", next_roll_poll(ctx, "pd"))
 

@@ -80,6 +80,20 @@ def test_no_pd_is_restarted_while_another_one_is_ill(world: Commanded) -> None:
     assert [] == world.deletions()
 
 
+@pytest.mark.rule("I9")
+def test_the_wait_for_a_quorum_names_the_member_that_an_administrator_has_removed(world: Commanded) -> None:
+    pod = leader(world)
+    removed = next(name for name in ("basic-pd-0", "basic-pd-1") if name != pod)
+    world.world.faults.pd_ctl(f"{NAMESPACE}/basic", "DELETE", f"members/name/{removed}")
+    world.run(40.0)
+    world.tell(pod, pd_transfer_leader="delete-pod")
+    world.run_until(lambda: "PDQuorum" in world.reasons(), within=120.0)
+    message = world.condition("Progressing")["message"]
+    assert "was removed from PD" in message
+    assert f"kubectl annotate pod {removed} tidb.pingcap.com/replace-volume=true" in message
+    assert [] == world.deletions()
+
+
 @pytest.mark.parametrize("time", ["2020-01-01T00:00:00Z", "soon"])
 @pytest.mark.rule("lifecycle-13")
 def test_an_expired_transfer_does_not_happen(world: Commanded, time: str) -> None:
