@@ -132,6 +132,9 @@ async def next_roll(
         # this write adds or removes pods; the next one restarts a pod (I19)
         no_restarts = view.no_restarts(view.rolling_pods(view.cached))
         roll = replace(roll, strategy=no_restarts, restarts="", delete=None)
+    if desired["spec"]["replicas"] > body["spec"]["replicas"] and _has_started_nowhere(view):
+        # the pods that this write adds get the revision that runs, not one whose image may not exist
+        roll = replace(roll, strategy=UpdateStrategy.above_all(ordinals_of(desired).bound))
     if roll.others_resumed:
         return roll
     unresumed = await give_back(ctx, component, rolling, roll.selected)
@@ -162,6 +165,14 @@ async def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
         outcome = kept_by_lost_nodes(view.ctx, view.component, what) or Waiting("RollingUpdate", what)
         return Roll(True, view.no_restarts(view.rolling_pods(view.cached)), outcome)
     return await _continue(view)
+
+
+def _has_started_nowhere(view: RollView) -> bool:
+    """True if pods have the newest revision, and none of them is Ready or can still become it."""
+    if view.is_on_delete:
+        return False
+    updated = [pod for pod in view.rolling_pods(view.cached) if pod.updated]
+    return bool(updated) and not any(pod.ready or pod.starting for pod in updated)
 
 
 def _above_all(body: Json, desired: Json) -> UpdateStrategy:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kube.objects import Json
+from kube.objects import Json, condition_of
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.context import FailoverSettings
 from member.labels import CLEAR_FAILURE_RECORDS
@@ -520,6 +520,19 @@ def test_replaced_servers_get_the_corrected_template(world: OperatorWorld) -> No
     world.change(tidb={"version": None, "annotations": {"a": "b"}})
     world.run_until(lambda: world.reason() in ("Done", "TiDBFailedOver"), PERIOD * 5)
     assert "v9.9.9" not in str([pod["spec"] for pod in world.every(PODS)])
+
+
+@pytest.mark.rule("lifecycle-9.4", "F11")
+def test_a_substitute_runs_the_old_image_while_the_new_one_has_started_nowhere(world: OperatorWorld) -> None:
+    world.world.faults.image_missing("*:v9.9.9")
+    world.change(tidb={"version": "v9.9.9"})
+    world.run_until(lambda: "v9.9.9" in said(world, "tidb")[1])
+    world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-0")
+    world.run_until(lambda: world.replicas("tidb") == 3, PERIOD * 3)
+    world.run(10.0)
+    substitute = world.get(PODS, "basic-tidb-2")
+    assert "v9.9.9" not in str(substitute["spec"])
+    assert "True" == condition_of(substitute["status"]["conditions"], "Ready")["status"]
 
 
 @pytest.mark.rule("lifecycle-9.4", "R21")
