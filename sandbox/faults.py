@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kube.client import Client
+from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import NODES, PODS
 from ports.sql import SqlLogin
@@ -107,8 +108,11 @@ class WorldFaults:
         return self.node_gone(self._kubelet.node_of(*pod.split("/")).name)
 
     def host_removed(self, pod: str) -> Heal:
-        """Stop the machine of a pod and delete its Node, as autoscalers do; after healing it registers as new."""
-        node = self._kubelet.node_of(*pod.split("/")).name
+        """Stop the machine of a pod and delete its Node, as autoscalers do; after healing it registers as new.
+
+        Raises LookupError if the machine has no Node.
+        """
+        node = self._registered(self._kubelet.node_of(*pod.split("/")).name)["metadata"]["name"]
         start = self.node_gone(node)
         self._administrator.delete(NODES, node)
         return start
@@ -117,12 +121,23 @@ class WorldFaults:
         """Taint the machine of a pod (whole name) so that all pods must leave. Raises LookupError."""
         node = self._kubelet.node_of(*pod.split("/")).name
         self._taint(node, lambda others: [*others, _MAINTENANCE])
-        return self._remember(lambda: self._taint(node, lambda others: others or None))
+
+        def untaint() -> None:
+            with suppress(LookupError):  # a Node that has been deleted has no taint
+                self._taint(node, lambda others: others or None)
+
+        return self._remember(untaint)
 
     def _taint(self, node: str, taints: Callable[[list[Json]], list[Json] | None]) -> None:
-        there: list[Json] = self._administrator.get(NODES, node).decode()["spec"].get("taints") or []
+        there: list[Json] = self._registered(node)["spec"].get("taints") or []
         others = [each for each in there if each["key"] != _MAINTENANCE["key"]]
         self._administrator.patch(NODES, node, "", {"spec": {"taints": taints(others)}})
+
+    def _registered(self, node: str) -> Json:
+        try:
+            return self._administrator.get(NODES, node).decode()
+        except NotFound:
+            raise LookupError(f"machine {node} has no Node") from None
 
     def zone_gone(self, pod: str) -> Heal:
         """Stop all machines in the zone of a pod (whole name); see `node_gone`. Raises LookupError."""

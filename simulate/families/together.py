@@ -127,7 +127,8 @@ def _ends_of_both(first: Plan, second: Plan) -> Iterator[str]:
     if first.cluster in MORTAL:
         yield from ("SubstituteLost", "NodeLost")
         if any("replicas" in edit.spec.get("pd", {}) for edit in (*first.edits, *second.edits)):
-            yield "PDQuorumLost"
+            # PDQuorum: both members of two are needed, so neither restarts for the other plan's change
+            yield from ("PDQuorumLost", "PDQuorum")
 
 
 def _if_there(fault: Fault) -> Fault:

@@ -1,7 +1,7 @@
 """Losses: the operator does not aggravate them (O11, O12)."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from apis.times import parse_time
 from kube.objects import Json
@@ -53,16 +53,27 @@ def i46(state: State) -> str | None:
         if live is None or not is_rolling(live):
             continue
         pods = {state.pod_name(component, ordinal): pod for ordinal, pod in state.pods(component).items()}
-        stuck = [name for name in sorted(names & pods.keys()) if _lacks_image(live, pods[name])]
+        # an image that the old revision has, too, is missing on both
+        former = {image for pod in pods.values() if is_outdated(live, pod) for image in _images(pod).values()}
+        stuck = [name for name in sorted(names & pods.keys()) if _lacks_image(live, pods[name], former)]
         if len(stuck) > 1:
             return f"{', '.join(stuck)} wait for the image of a revision that has never run"
     return None
 
 
-def _lacks_image(live: Json, pod: Json) -> bool:
-    """True if a pod of the newest revision waits for an image that cannot be pulled."""
-    states = (status["state"].get("waiting") or {} for status in pod["status"].get("containerStatuses") or ())
-    return not is_outdated(live, pod) and any(each.get("reason") in OF_IMAGES for each in states)
+def _lacks_image(live: Json, pod: Json, former: Collection[str]) -> bool:
+    """True if a pod of the newest revision waits for an image that cannot be pulled, and is not a `former` one."""
+    images = _images(pod)
+    waiting = (
+        images[status["name"]]
+        for status in pod["status"].get("containerStatuses") or ()
+        if (status["state"].get("waiting") or {}).get("reason") in OF_IMAGES
+    )
+    return not is_outdated(live, pod) and any(image not in former for image in waiting)
+
+
+def _images(pod: Json) -> dict[str, str]:
+    return {container["name"]: container["image"] for container in pod["spec"]["containers"]}
 
 
 def abandoned(state: State) -> Iterator[str]:
