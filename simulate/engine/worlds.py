@@ -191,8 +191,7 @@ def _mortal_with_zones() -> Json:
 def _mortal_with_slots() -> Json:
     """Three PDs and four stores, of which none has the ordinal 1."""
     cluster = _mortal(3, 4)()
-    slots = {slots_annotation(component): "[1]" for component in ("pd", "tikv")}
-    cluster["metadata"]["annotations"] = slots
+    cluster["metadata"]["annotations"] = {slots_annotation("pd"): "[1]", slots_annotation("tikv"): "[1]"}
     return cluster
 
 
