@@ -137,7 +137,10 @@ class ApiServer:
         if target is None or stored is None:
             raise not_found(PODS, target.name if target is not None else "")
         self.audit.record(call, 101)
-        status = stored.tree().get("status") or {}
+        tree = stored.tree()
+        if not tree["spec"].get("nodeName"):
+            raise bad_request(f"pod {target.name} does not have a host assigned")
+        status = tree.get("status") or {}
         if status.get("phase") != "Running":
             phase = status.get("phase", "Pending")
             raise bad_request(f"unable to forward port because pod is not running. Current status={phase}")

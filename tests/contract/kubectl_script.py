@@ -135,7 +135,7 @@ SCRIPT = (
     Step("wait --for=jsonpath={.status.readyReplicas}=2 statefulset/db --timeout=30s", settled=False),
     Step("scale statefulset db --replicas=1 --current-replicas=2", settled=False),
     Step("wait --for=delete pod/db-1 --timeout=30s", settled=False),
-    Step("scale tc basic --replicas=1", fails=True, note="no scale subresource"),
+    Step("scale configmap plain --replicas=1", fails=True, note="no scale subresource"),
     Step("rollout restart statefulset/db", settled=False),
     Step("rollout status statefulset/db --timeout=30s", settled=False),
     Step("rollout history statefulset/db"),

@@ -100,7 +100,7 @@ def test_a_pod_that_is_missing_or_waits_is_refused(world: World, tmp_path: Path)
         return answer.status_code, answer.json()["message"]
 
     assert (404, 'pods "none" not found') == refusal("none")
-    assert (400, "unable to forward port because pod is not running. Current status=Pending") == refusal("waits")
+    assert (400, "pod waits does not have a host assigned") == refusal("waits")
     assert 401 == refusal("waits", "stranger")[0]
 
 

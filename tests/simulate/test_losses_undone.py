@@ -10,8 +10,8 @@ from simulate.families.losses_undone import FAMILY
 _PLANS = list(FAMILY.plans())
 
 
-def test_there_are_5812_plans_and_each_is_found_by_its_name() -> None:
-    assert 5812 == len({plan.name for plan in _PLANS})
+def test_there_are_6956_plans_and_each_is_found_by_its_name() -> None:
+    assert 6956 == len({plan.name for plan in _PLANS})
     for plan in _PLANS[::50]:
         assert plan == generated(plan.name)
 
