@@ -25,9 +25,6 @@ class NotBuilt(Exception):
 class Undecrypted(Exception):
     """Raised if a value of `spec.useKMS` cannot be decrypted; the message names the variable."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-
 
 class Unusable(Exception):
     """Raised if the command's arguments cannot be used and there is no object for a condition."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import yaml
 
+from cli.documents import ReadableDumper
 from cli.failures import Failure
 from controller_manager.flags import parse
 from controller_manager.logs import configure_logs
@@ -126,18 +127,7 @@ def _without_records(tree: Json | None) -> Json | None:
 
 
 def _lines(tree: Json | None) -> list[str]:
-    return yaml.dump(tree, Dumper=_Readable, sort_keys=True).splitlines(keepends=True) if tree is not None else []
-
-
-class _Readable(yaml.SafeDumper):
-    """Writes texts of several lines, such as configurations, as blocks."""
-
-
-def _as_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Readable.add_representer(str, _as_block)
+    return yaml.dump(tree, Dumper=ReadableDumper, sort_keys=True).splitlines(keepends=True) if tree is not None else []
 
 
 def document(write: PlannedWrite) -> Json:

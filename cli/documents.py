@@ -1,4 +1,4 @@
-"""From the bytes of a manifest to JSON trees: the one place that decodes users' files.
+"""From the bytes of a manifest to JSON trees: the one place that decodes users' files; and YAML for readers.
 
 YAML is read as by kubectl: dates and `1:30` are text, and numeric keys become text. Values that JSON cannot hold, and
 obvious mistakes (two values for one key, an alias within its own value), are rejected with their line.
@@ -230,3 +230,14 @@ def _blanks(text: str, at: int) -> int:
 def _surrogate_pair(escape: re.Match[str]) -> str:
     """A surrogate pair as one character; other escapes mean the same in YAML."""
     return str(json.loads(f'"{escape[0]}"')) if len(escape[0]) > 2 else escape[0]
+
+
+class ReadableDumper(yaml.SafeDumper):
+    """Writes texts of several lines, such as configurations, as blocks."""
+
+
+def _as_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+ReadableDumper.add_representer(str, _as_block)

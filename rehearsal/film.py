@@ -7,10 +7,10 @@ from apis.accessor import COMPONENT_LABEL
 from apis.cluster import WITHOUT_EFFECT
 from apis.components import component_type
 from kube.objects import Json, condition_of
-from kube.resources import ADVANCED_STATEFUL_SETS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import PODS, TIDB_CLUSTERS, Resource
 from ports.clock import Clock
 from rehearsal.forecast import Frame, Pod, Regions
-from rehearsal.recording import reference_of
+from rehearsal.recording import WORKLOADS, reference_of
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.world import World
 
@@ -67,7 +67,7 @@ class Film:
     def _frame(self) -> Frame:
         mirror, tree = self._world.mirror, self._tree
         uid = (tree.get("metadata") or {}).get("uid")
-        sets = [tree for tree in self._stateful_sets() if uid and _controller(tree) == uid]
+        sets = [stateful_set for stateful_set in self._stateful_sets() if uid and _controller(stateful_set) == uid]
         by_uid = {
             stateful_set["metadata"]["uid"]: stateful_set["metadata"]["labels"][COMPONENT_LABEL]
             for stateful_set in sets
@@ -99,7 +99,7 @@ class Film:
     def _stateful_sets(self) -> Iterator[Json]:
         """Native and Advanced StatefulSets of the namespace."""
         mirror = self._world.mirror
-        for resource in (STATEFUL_SETS, ADVANCED_STATEFUL_SETS):
+        for resource in WORKLOADS:
             if resource in mirror.resources:
                 yield from mirror.list(resource, self._namespace)
 

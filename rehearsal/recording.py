@@ -34,8 +34,10 @@ from kube.resources import (
 
 _NEEDED = (STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS, SERVICES, CONFIG_MAPS)
 _OPTIONAL = (CONTROLLER_REVISIONS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, SECRETS)
-_STATEFUL_SETS = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
 _OF_ALL = (NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES)
+
+WORKLOADS = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
+"""StatefulSets, native and Advanced ones."""
 
 READ: Sequence[Resource] = (TIDB_CLUSTERS, *_NEEDED, *_OPTIONAL, *_OF_ALL)
 """The resources that are listed. Without the optional ones, a recording has gaps."""
@@ -91,9 +93,9 @@ def assemble(
     uids = {cluster["metadata"]["uid"] for cluster in clusters}
     owned: dict[Resource, Sequence[Json]] = {
         resource: [each for each in found.get(resource, ()) if _owners(each) & uids]
-        for resource in (*_STATEFUL_SETS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
+        for resource in (*WORKLOADS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
     }
-    stateful_sets = [tree for resource in _STATEFUL_SETS for tree in owned[resource]]
+    stateful_sets = [tree for resource in WORKLOADS for tree in owned[resource]]
     sets = {each["metadata"]["uid"] for each in stateful_sets}
     for resource in (CONTROLLER_REVISIONS, PODS):
         owned[resource] = [each for each in found.get(resource, ()) if _owners(each) & sets]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from kube.client import Client
-from manifests import ADVANCED_STATEFUL_SET
 from member.context import Settings
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -12,7 +11,6 @@ from rehearsal.operator import Operator, Wrap, directly
 from rehearsal.world import new_world
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
-from sandbox.world import load_crds
 
 
 class CannotRehearse(Exception):
@@ -27,13 +25,11 @@ class Stage:
     ) -> None:
         """`began`: the time of day at the beginning, by which certificates are valid or not.
 
-        `advanced`: the controller of Advanced StatefulSets runs.
-
         It counts without its fraction: Kubernetes writes whole seconds, so a fraction would change how long waits take.
+        For `advanced` see `new_world`.
         """
         self.clock = FakeClock(began.replace(microsecond=0))
-        crds = load_crds(ADVANCED_STATEFUL_SET) if advanced else ()
-        self.world = new_world(self.clock, SeededRandomness(seed), timings, nodes, crds=crds)
+        self.world = new_world(self.clock, SeededRandomness(seed), timings, nodes, advanced=advanced)
         self.admin: Client = self.world.client()
         self._seed = seed
         self._operator: Operator | None = None

@@ -33,7 +33,6 @@ from kube.resources import (
     PERSISTENT_VOLUMES,
     PODS,
     SECRETS,
-    STATEFUL_SETS,
     STORAGE_CLASSES,
     Resource,
 )
@@ -43,7 +42,7 @@ from ports import quantity
 from rehearsal.databases import Databases, Volumes
 from rehearsal.durations import delays, own_starts
 from rehearsal.operator import SETTINGS
-from rehearsal.recording import Recording, sources
+from rehearsal.recording import WORKLOADS, Recording, sources
 from rehearsal.stage import CannotRehearse, Stage
 from sandbox.controllers.revisions import HASH_LABEL, revision_of, template_hash, template_of
 from sandbox.controllers.volumes import standard_storage_class
@@ -260,7 +259,7 @@ def _revised(recording: Recording) -> Mapping[Resource, Sequence[Json]]:
         revision["metadata"]["name"]: f"{_set_of(revision)}-{template_hash(template_of(revision))}"
         for revision in recording.all(CONTROLLER_REVISIONS)
     }
-    for stateful_set in (tree for resource in _STATEFUL_SETS for tree in recording.all(resource)):
+    for stateful_set in (tree for resource in WORKLOADS for tree in recording.all(resource)):
         names[stateful_set["status"]["updateRevision"]] = revision_of(stateful_set, 1)["metadata"]["name"]
     revisions: dict[str, Json] = {}
     for revision in recording.all(CONTROLLER_REVISIONS):
@@ -273,7 +272,7 @@ def _revised(recording: Recording) -> Mapping[Resource, Sequence[Json]]:
         pods.append(pod | {"metadata": pod["metadata"] | {"labels": labels | label}})
     sets = {
         resource: [_with_revisions(stateful_set, names) for stateful_set in recording.all(resource)]
-        for resource in _STATEFUL_SETS
+        for resource in WORKLOADS
         if recording.all(resource)
     }
     return sets | {CONTROLLER_REVISIONS: list(revisions.values()), PODS: pods}
@@ -285,7 +284,6 @@ def _with_revisions(stateful_set: Json, names: Mapping[str, str]) -> Json:
     return stateful_set | {"status": status | revisions}
 
 
-_STATEFUL_SETS = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
 _REVISIONS = ("currentRevision", "updateRevision")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from apis.crd import KINDS, definition
 from apis.images import parse
 from discovery.app import make_handler
-from kube.objects import Json
+from manifests import ADVANCED_STATEFUL_SET
 from member.backups.pods import MANAGER_IMAGE
 from ports.clock import Clock
 from ports.randomness import Randomness
@@ -13,7 +13,7 @@ from sandbox.dataplane.commands import Command, Surroundings
 from sandbox.dataplane.program import Factory
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
-from sandbox.world import Real, World
+from sandbox.world import Real, World, load_crds
 from scheduler.app import COMPONENT as TIDB_SCHEDULER
 from scheduler.app import make_handler as make_extender
 
@@ -41,13 +41,14 @@ def new_world(
     nodes: Iterable[NodeSpec] | None = None,
     pause: Callable[[float], None] | None = None,
     *,
-    crds: Iterable[Json] = (),
+    advanced: bool = False,
     machine: Real | None = None,
 ) -> World:
     """A sandbox that can run TidbClusters and Backups; not started yet. By default it is fast and has three nodes.
 
-    `crds`: further definitions. For `pause` and `machine` see `World`.
+    `advanced`: with the controller of Advanced StatefulSets. For `pause` and `machine` see `World`.
     """
+    crds = load_crds(ADVANCED_STATEFUL_SET) if advanced else ()
     return World(
         clock,
         randomness,

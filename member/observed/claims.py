@@ -28,8 +28,8 @@ from ports.quantity import parse
 
 BOUND = "Bound"
 _MODIFY_ERROR = "ModifyVolumeError"
-_MOST = 300
-"""Characters of a driver's error in a message."""
+LONGEST_MESSAGE = 300
+"""The maximum length of a shown message, in characters."""
 _INFEASIBLE = ("ControllerResizeInfeasible", "NodeResizeInfeasible")
 
 
@@ -134,7 +134,7 @@ class Claim(msgspec.Struct, frozen=True):
     def trouble_of_modification(self) -> str:
         """The storage driver's error about a change of the volume attributes class; empty if it reports none."""
         errors = (each for each in self.status.conditions if each.type == _MODIFY_ERROR and each.status == "True")
-        return next((error.message[:_MOST] for error in errors), "")
+        return next((error.message[:LONGEST_MESSAGE] for error in errors), "")
 
 
 def storage_class_of(claim: Object) -> str:

@@ -28,7 +28,7 @@ from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member.context import ClusterContext
 from member.labels import MEMBER_ID, STORE_ID, base_labels
 from member.naming import discovery_of, ordinal_of
-from member.observed.claims import Claim, claims_of, own_claims
+from member.observed.claims import LONGEST_MESSAGE, Claim, claims_of, own_claims
 from member.observed.nodes import NodeState, node_state
 from member.observed.pod import Pod
 from member.observed.pods import is_own_pod, pods_of
@@ -87,9 +87,6 @@ _OF_GROWTH = ("FileSystemResizePending", "ControllerResizeError", "NodeResizeErr
 
 _NOT_GROWN = "VolumeResizeFailed"
 """The reason of the events by which storage drivers reject a size."""
-
-_MOST = 300
-"""The maximum length of a shown message, in characters."""
 
 Complaint: TypeAlias = Callable[[Resource, str, str], str]
 """Returns the last warning about an object, from its resource, name and UID. An empty UID means any of that name."""
@@ -179,7 +176,7 @@ def trouble_of_growth(ctx: ClusterContext, claim: Object) -> str:
             for condition in seen.status.conditions
             if condition.type in _OF_GROWTH and condition.status == "True"
         )
-        messages = "; ".join(f"{condition.type}: {condition.message[:_MOST]}" for condition in growing)
+        messages = "; ".join(f"{condition.type}: {condition.message[:LONGEST_MESSAGE]}" for condition in growing)
         about = (ctx.deps.client, ctx.deps.clock, ctx.namespace, PERSISTENT_VOLUME_CLAIMS, meta.name)
         return messages or read_complaint(*about, uid=meta.uid, reason=_NOT_GROWN)
 
@@ -221,7 +218,7 @@ def read_complaint(
     events, now = [obj.decode_as(Event) for obj in found], clock.wall()
     relevant = (event for event in events if not of_pod or (event.names(of_pod) and event.is_recent(now)))
     newest = newest_complaint(relevant)
-    return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""
+    return f"{newest.reason}: {newest.message[:LONGEST_MESSAGE]}" if newest else ""
 
 
 class Involved(msgspec.Struct, frozen=True):

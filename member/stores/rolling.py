@@ -27,6 +27,7 @@ from member.polling import next_poll
 from member.stores.kind import StoreKind
 from member.stores.reports import is_up, not_up, own_stores, restarting, store_of
 from ports import duration
+from ports.foreign_text import shortened
 from ports.transport import AnswerRefused, TlsError
 
 _LIMIT = 600.0
@@ -189,4 +190,4 @@ def _limit(ctx: ReconcileContext) -> tuple[float, str]:
     try:
         return (duration.seconds(text) if text else _LIMIT), ""
     except ValueError:
-        return _LIMIT, f"; its value {text!r} is not a duration such as 1h"
+        return _LIMIT, f"; its value {shortened(text)!r} is not a duration such as 1h"

@@ -25,12 +25,9 @@ from member.naming import pod_name, pvc_name
 from member.objects.stateful_set import ordinals_of
 from member.objects.volumes import has_storage, has_storage_claims
 from member.observed.claims import Claim, DesiredVolume, desired_templates, desired_volumes, storage_class_of
-from member.observed.pods import pods_of
-from member.observed.status import NORMAL, is_upgrading
 from member.observed.troubles import trouble_of_growth
 from member.outcome import SOONEST, Done, Outcome, Refused, Wait, Waiting, in_time_for
 from member.polling import poll_since
-from member.volumes import replacement
 from member.volumes import replacement as volume_replacement
 from member.volumes.growth import (
     INFEASIBLE,
@@ -46,6 +43,7 @@ from member.volumes.growth import (
     WaitForClass,
     Wanted,
     attributes_class,
+    changes_class,
     infeasibility,
     is_ours,
     next_step,
@@ -117,7 +115,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     body, wanted = live.decode(), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, spec.name)}}
     if sorted(names(body)) != sorted(names(wanted)):
         return Done("volumes were added or removed, which the component itself refuses")
-    seen = _in_turn(_moves(ctx, spec, body), is_idle=_is_idle(ctx, spec.name, body))
+    seen = _in_turn(ctx, spec.name, body, list(_moves(ctx, spec, body)))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
     refusals = {move.pod: move.step for move in moves if isinstance(move.step, Refuse)}
     judged = moves if volume_replacement.is_on(ctx) else ()
@@ -139,7 +137,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
         return await _recreate(ctx, spec.name, live, body)
     await annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
     all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
-    remaking = None if all_seen else await replacement.remake(ctx, spec, body)
+    remaking = None if all_seen else await volume_replacement.remake(ctx, spec, body)
     if remaking or stale:
         return remaking or await volume_replacement.replace(ctx, spec, body, stale)
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
@@ -205,18 +203,17 @@ def _wanted(ctx: ClusterContext, spec: Component, volume: DesiredVolume, claim: 
     return replace(goal, obstacle=why)
 
 
-def _in_turn(moves: Iterable[Move], *, is_idle: bool) -> list[Move]:
+def _in_turn(ctx: ClusterContext, component: str, body: Json, moves: list[Move]) -> list[Move]:
     """The moves, of which only the volumes of one pod begin to change the storage class (VMOD-8).
 
     A pod is next once all lower ones have their class. None begins while the component changes otherwise (VMOD-9).
     """
-    seen = list(moves)
-    changing = [move.pod for move in seen if _changes_class(move)]
-    return [_held(move, changing[0], is_idle=is_idle) if changing else move for move in seen]
-
-
-def _changes_class(move: Move) -> bool:
-    return move.wanted.storage_class not in ("", move.claim.storage_class)
+    next_pod = next((move.pod for move in moves if changes_class(move.claim, move.wanted)), None)
+    if next_pod is None:
+        return moves
+    # slow volumes may be the cause if pods are not Ready
+    is_idle = volume_replacement.is_settled(ctx, component, body)
+    return [_held(move, next_pod, is_idle=is_idle) for move in moves]
 
 
 def _held(move: Move, next_pod: str, *, is_idle: bool) -> Move:
@@ -231,11 +228,6 @@ def _held(move: Move, next_pod: str, *, is_idle: bool) -> Move:
         return move
     what = f"waiting until the component is idle before changing PersistentVolumeClaim {name} to storage class {new}"
     return replace(move, step=WaitForClass(what, _LOOK_AGAIN))
-
-
-def _is_idle(ctx: ClusterContext, component: str, body: Json) -> bool:
-    """True if the pods are neither rolled nor scaled; they need not be Ready, as slow volumes may be the cause."""
-    return predicates.in_phase(ctx.tc, component, NORMAL) and not is_upgrading(body, pods_of(ctx, component))
 
 
 async def _provide_classes(ctx: ClusterContext, moves: Sequence[Move]) -> Refused | None:
@@ -324,9 +316,9 @@ async def _carry_out(ctx: ClusterContext, move: Move) -> None:
             # in one write with the request: a crash leaves no record of a class that was not requested
             former = claim.attributes_class if attributes_class is None else ""
             fields = {"metadata": {"annotations": noted}, "spec": asked | _class(attributes_class or "")}
-            await _patch(ctx, move.cached, fields, without=former)
+            await _patch(move.cached, fields, without=former)
         case Ask(attributes_class):
-            await _patch(ctx, move.cached, {"spec": asked | _class(attributes_class)})
+            await _patch(move.cached, {"spec": asked | _class(attributes_class)})
         case Finish():
             arrived = {
                 labels.STATUS_REVISION: claim.spec_revision,
@@ -334,7 +326,7 @@ async def _carry_out(ctx: ClusterContext, move: Move) -> None:
                 labels.STATUS_STORAGE_CLASS: claim.storage_class,
                 labels.STATUS_LAST_TRANSITION: now,
             }
-            await _patch(ctx, move.cached, {"metadata": {"annotations": arrived}})
+            await _patch(move.cached, {"metadata": {"annotations": arrived}})
 
 
 def _class(attributes_class: str) -> Json:
@@ -342,12 +334,12 @@ def _class(attributes_class: str) -> Json:
     return {"volumeAttributesClassName": attributes_class} if attributes_class else {}
 
 
-async def _patch(ctx: ClusterContext, cached: Object, fields: Json, without: str = "") -> None:
+async def _patch(cached: Object, fields: Json, without: str = "") -> Object:
     """Write fields of a claim; `without` is the VolumeAttributesClass that it shall no longer request."""
-    name = {"name": cached.metadata.name, "namespace": ctx.namespace}
+    name = {"name": cached.metadata.name, "namespace": cached.metadata.namespace}
     metadata = fields.get("metadata", {}) | name
     applied = {"spec": _class(without)} if without else None
-    await Apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached, applied)
+    return await Apply(PERSISTENT_VOLUME_CLAIMS, fields | {"metadata": metadata}, cached, applied)
 
 
 async def _recreate(ctx: ClusterContext, component: str, live: Object, body: Json) -> Waiting:
@@ -431,15 +423,11 @@ async def _change_class(each: ClaimClass) -> Outcome:
 
 
 async def _request_class(each: ClaimClass) -> Outcome:
-    meta = each.cached.metadata
-    asked = {
-        "metadata": {"name": meta.name, "namespace": meta.namespace},
-        "spec": {"volumeAttributesClassName": each.wanted},
-    }
-    answer = await Apply(PERSISTENT_VOLUME_CLAIMS, asked, each.cached)
+    answer = await _patch(each.cached, {"spec": _class(each.wanted)})
     if answer.decode_as(Claim).spec.volume_attributes_class_name == each.wanted:
         return Done()
-    what = f"PersistentVolumeClaim {meta.name} does not keep a volume attributes class in this Kubernetes cluster"
+    name = each.cached.metadata.name
+    what = f"PersistentVolumeClaim {name} does not keep a volume attributes class in this Kubernetes cluster"
     return Refused(REFUSED, f"{each.field}: {what}; remove it, or have VolumeAttributesClass switched on")
 
 

@@ -289,7 +289,7 @@ def next_step(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -
     if earlier := _finish_earlier_class(claim, wanted):
         return earlier
     has_size = _has_size(claim, parse(wanted.size))
-    if not claim.is_changing and not _changes_class(claim, wanted) and has_size:
+    if not claim.is_changing and not changes_class(claim, wanted) and has_size:
         return Settled()
     if pause := _pause(claim, wanted, now):
         # a full volume does not wait for hours until its class may change
@@ -297,7 +297,8 @@ def next_step(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -
     return _begin(claim, wanted)
 
 
-def _changes_class(claim: VolumeClaim, wanted: Wanted) -> bool:
+def changes_class(claim: VolumeClaim, wanted: Wanted) -> bool:
+    """True if the volume shall get another storage class."""
     return wanted.storage_class not in ("", claim.storage_class)
 
 
@@ -318,7 +319,7 @@ def _grow_alone(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime])
 
 def _begin(claim: VolumeClaim, wanted: Wanted) -> Begin:
     revision = _number(claim.spec_revision) + 1
-    if _changes_class(claim, wanted):
+    if changes_class(claim, wanted):
         return Begin(revision, wanted.storage_class, wanted.attributes_class)
     # back to the class that the volume had before: None is allowed if it never had one
     return Begin(revision, attributes_class=(claim.current_attributes_class or None) if claim.has_left_class else "")
@@ -330,14 +331,14 @@ def _finish_earlier_class(claim: VolumeClaim, wanted: Wanted) -> Step | None:
         what = f"waiting for PersistentVolumeClaim {claim.name} to get storage class {claim.spec_class} first"
         return WaitForClass(f"{what}; its storage driver is changing it already{_with_trouble(claim)}")
     has_earlier = claim.is_changing and claim.spec_class == claim.storage_class and bool(claim.spec_size)
-    if not has_earlier or not _changes_class(claim, wanted):
+    if not has_earlier or not changes_class(claim, wanted):
         return None
     return Finish() if parse(claim.requested) == parse(claim.spec_size) <= parse(claim.capacity) else None
 
 
 def _pause(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -> Wait | None:
     """The wait between two changes; a change of the size that is in progress can be corrected without one."""
-    modifies = _changes_class(claim, wanted) and bool(wanted.attributes_class) and not claim.has_left_class
+    modifies = changes_class(claim, wanted) and bool(wanted.attributes_class) and not claim.has_left_class
     changed = parse_time(claim.changed_at)
     if changed is None or (claim.is_changing and not modifies):
         return None
@@ -363,7 +364,7 @@ def _impossible(claim: VolumeClaim, wanted: Wanted) -> Refuse | None:
 def _impossible_class(claim: VolumeClaim, wanted: Wanted) -> str:
     """Why the claim can never have the wanted class, and the way out; empty if it can."""
     old, new = claim.storage_class, wanted.storage_class
-    if not _changes_class(claim, wanted):
+    if not changes_class(claim, wanted):
         return ""
     if wanted.attributes_class is None:
         way_out = wanted.obstacle or f"; restore {old}"
@@ -414,7 +415,7 @@ def infeasibility(claim: VolumeClaim, wanted: Wanted) -> str:
 
 def _go_on(claim: VolumeClaim, wanted: Wanted) -> Step:
     size, attributes_class = parse(wanted.size), ""
-    if _changes_class(claim, wanted):
+    if changes_class(claim, wanted):
         attributes_class = wanted.attributes_class or ""
     # Kubernetes reports a VolumeAttributesClass that it does not find as pending: it is created again
     has_asked = claim.attributes_class == attributes_class and claim.modification != PENDING

@@ -75,8 +75,12 @@ def refusal(ctx: ClusterContext, spec: Component, why: str, wish: bytes, *, in_v
 
 def is_idle(ctx: ClusterContext, component: str, body: Json) -> bool:
     """True if no other operation runs on the pods of a StatefulSet."""
-    is_normal = predicates.in_phase(ctx.tc, component, NORMAL) and not is_upgrading(body, pods_of(ctx, component))
-    return is_normal and isinstance(ctx.outcomes.get(component), Done)
+    return is_settled(ctx, component, body) and isinstance(ctx.outcomes.get(component), Done)
+
+
+def is_settled(ctx: ClusterContext, component: str, body: Json) -> bool:
+    """True if the pods are neither rolled nor scaled; they need not be Ready."""
+    return predicates.in_phase(ctx.tc, component, NORMAL) and not is_upgrading(body, pods_of(ctx, component))
 
 
 async def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mapping[str, str]) -> Waiting:

@@ -29,6 +29,7 @@ from kube.resources import (
     Resource,
 )
 from member.objects.stateful_set import is_rolling
+from rehearsal.recording import WORKLOADS
 from sandbox.owners import controller_reference
 from simulate.engine import plan
 from simulate.engine.other_kinds import OTHER_KINDS
@@ -62,8 +63,7 @@ _NAMED = {
 }
 
 
-_WORKLOADS = (STATEFUL_SETS, ADVANCED_STATEFUL_SETS)
-_OWNERS = (TIDB_CLUSTERS, *_WORKLOADS, DEPLOYMENTS, REPLICA_SETS)
+_OWNERS = (TIDB_CLUSTERS, *WORKLOADS, DEPLOYMENTS, REPLICA_SETS)
 
 
 def named(text: str) -> tuple[Resource, str]:
@@ -119,7 +119,7 @@ class Hands:
         return ""
 
     def _change(self, resource: Resource, name: str, event: plan.Foreign) -> None:
-        taken = self._restarted_by(name, event.patch.get("spec") or {}) if resource in _WORKLOADS else []
+        taken = self._restarted_by(name, event.patch.get("spec") or {}) if resource in WORKLOADS else []
         if self._is_given_away(event.patch):
             # Kubernetes treats it as garbage
             taken += self._ended_with(resource, name, alone=False)
@@ -158,7 +158,7 @@ class Hands:
         there = self._state.get(resource, name)
         gone = {there["metadata"]["uid"]} if there else set()
         pods = self._state.all(PODS)
-        sets = [tree for kind in _WORKLOADS for tree in self._state.all(kind)]
+        sets = [tree for kind in WORKLOADS for tree in self._state.all(kind)]
         for tree in () if alone else (*sets, *pods):
             if gone.intersection(owner["uid"] for owner in tree["metadata"].get("ownerReferences") or ()):
                 gone.add(tree["metadata"]["uid"])
@@ -170,7 +170,7 @@ class Hands:
         Those that are scaled in and, during a rolling update, those that it has reached: once for another template, and
         once more for the right one.
         """
-        live = self._state.get(STATEFUL_SETS, name) or self._state.get(ADVANCED_STATEFUL_SETS, name)
+        live = self._state.workload(name)
         if live is None:
             return []
         pods = {pod["metadata"]["name"]: pod for pod in self._state.all(PODS)}

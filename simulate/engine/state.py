@@ -232,7 +232,10 @@ class State:
 
     def stateful_set(self, component: str) -> Json | None:
         """The StatefulSet of a component, a native or an Advanced one."""
-        name = f"{self.name}-{component}"
+        return self.workload(f"{self.name}-{component}")
+
+    def workload(self, name: str) -> Json | None:
+        """A native or Advanced StatefulSet."""
         return self.get(STATEFUL_SETS, name) or self.get(ADVANCED_STATEFUL_SETS, name)
 
     def pods(self, component: str) -> dict[int, Json]:

@@ -15,7 +15,6 @@ from apis.ordinals import desired_replicas, slots_annotation
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from kube.resources import STORAGE_CLASSES
-from manifests import ADVANCED_STATEFUL_SET
 from member.context import FailoverSettings, Settings
 from member.labels import with_annotation
 from ports.clock import FakeClock
@@ -25,7 +24,7 @@ from sandbox.controllers.volumes import standard_storage_class
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
-from sandbox.world import World, load_crds
+from sandbox.world import World
 from simulate.engine.components import managed_components
 
 NAMESPACE = "default"
@@ -438,14 +437,11 @@ def empty_world(
     advanced: bool = False,
     storage: Iterable[Json] = (),
 ) -> World:
-    """Nodes, the CRDs, and the programs of pods; `advanced`: with the controller of Advanced StatefulSets.
+    """Nodes, the CRDs, and the programs of pods. `storage` are further storage classes.
 
-    `storage` are further storage classes.
-
-    For `pause` and `nodes` see `World`.
+    For `pause` and `nodes` see `World`, for `advanced` `new_world`.
     """
-    crds = load_crds(ADVANCED_STATEFUL_SET) if advanced else ()
-    world = new_world(clock, randomness, TIMINGS, nodes, pause, crds=crds)
+    world = new_world(clock, randomness, TIMINGS, nodes, pause, advanced=advanced)
     for storage_class in storage:
         world.client().create(STORAGE_CLASSES, storage_class)
     return world

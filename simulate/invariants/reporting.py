@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from apis.components import component_type
 from kube.objects import Json
 from kube.resources import (
-    ADVANCED_STATEFUL_SETS,
     DM_CLUSTERS,
     PODS,
     SERVICES,
-    STATEFUL_SETS,
     TIDB_DASHBOARDS,
     TIDB_MONITORS,
     TIDB_NG_MONITORINGS,
@@ -121,7 +119,7 @@ def _of_cluster(state: State, cluster: Json, component: str) -> _Told:
 
 
 def _told(state: State, workload: str, status: Json) -> _Told:
-    live = state.get(STATEFUL_SETS, workload) or state.get(ADVANCED_STATEFUL_SETS, workload)
+    live = state.workload(workload)
     if live is not None:
         return _Told(workload, status, live, (live.get("status") or {}).get("readyReplicas", 0))
     return _Told(workload, status, None, _ready_pods(state, workload))

@@ -7,6 +7,7 @@ import yaml
 
 from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
+from cli.documents import ReadableDumper
 from cli.failures import Failure
 from cli.terminal import escaped
 from cli.tidb.clusters import find_cluster
@@ -19,17 +20,6 @@ from kube.objects import Json
 
 _LONGEST_NAME = 40
 """The most characters that v2's groups accept."""
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
-
-
-def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _text_node)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +52,7 @@ def _text(objects: Sequence[Json], left: Sequence[Json]) -> str:
     """Manifests for `kubectl apply -f -`, with the rest in comments."""
     head = ["# Without a counterpart in TiDB Operator v2:"] if left else []
     comments = [*head, *(f"#   {each['field']}: {each['note']}" for each in left)]
-    written: str = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, explicit_start=True)
+    written: str = yaml.dump_all(objects, Dumper=ReadableDumper, sort_keys=False, explicit_start=True)
     return "".join(f"{line}\n" for line in comments) + written
 
 

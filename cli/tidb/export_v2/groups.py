@@ -38,11 +38,11 @@ class Group:
     needs_data: bool = False
 
 
-def _with_tls(prefix: str, *names: str) -> tuple[str, ...]:
+def _below(prefix: str, *names: str) -> tuple[str, ...]:
     return tuple(f"{prefix}.{name}" for name in names)
 
 
-_CERTIFICATES = _with_tls("security", "ca-path", "cert-path", "key-path")
+_CERTIFICATES = _below("security", "ca-path", "cert-path", "key-path")
 GROUPS: Sequence[Group] = (
     Group(
         "pd",
@@ -50,7 +50,7 @@ GROUPS: Sequence[Group] = (
         (
             *("name", "data-dir", "client-urls", "peer-urls", "advertise-client-urls", "advertise-peer-urls"),
             *("initial-cluster", "initial-cluster-state", "initial-cluster-token", "join"),
-            *_with_tls("security", "cacert-path", "cert-path", "key-path"),
+            *_below("security", "cacert-path", "cert-path", "key-path"),
         ),
         needs_data=True,
     ),
@@ -58,7 +58,7 @@ GROUPS: Sequence[Group] = (
         "tikv",
         "TiKVGroup",
         (
-            *_with_tls("server", "addr", "advertise-addr", "status-addr", "advertise-status-addr"),
+            *_below("server", "addr", "advertise-addr", "status-addr", "advertise-status-addr"),
             *("storage.data-dir", "pd.endpoints"),
             *_CERTIFICATES,
         ),
@@ -68,9 +68,9 @@ GROUPS: Sequence[Group] = (
         "tiflash",
         "TiFlashGroup",
         (
-            *_with_tls("security", "ca_path", "cert_path", "key_path"),
+            *_below("security", "ca_path", "cert_path", "key_path"),
             *("tmp_path", "storage.main.dir", "storage.raft.dir", "flash.service_addr", "raft.pd_addr"),
-            *_with_tls("flash.proxy", "config", "data-dir", "addr", "advertise-addr", "advertise-status-addr"),
+            *_below("flash.proxy", "config", "data-dir", "addr", "advertise-addr", "advertise-status-addr"),
             *("logger.log", "logger.errorlog", "status.metrics_port"),
         ),
         needs_data=True,
@@ -80,8 +80,8 @@ GROUPS: Sequence[Group] = (
         "TiDBGroup",
         (
             *("store", "advertise-address", "host", "path", "log.slow-query-file", "initialize-sql-file", "labels"),
-            *_with_tls("security", "ssl-ca", "ssl-cert", "ssl-key", "auth-token-jwks", "sem-config"),
-            *_with_tls("security", "cluster-ssl-ca", "cluster-ssl-cert", "cluster-ssl-key"),
+            *_below("security", "ssl-ca", "ssl-cert", "ssl-key", "auth-token-jwks", "sem-config"),
+            *_below("security", "cluster-ssl-ca", "cluster-ssl-cert", "cluster-ssl-key"),
             *("keyspace", "standby.standby-mode"),
         ),
     ),
