@@ -398,7 +398,7 @@ _PD_AND_STORES: Mapping[str, Reason] = {
     ),
     "StoresUnknown": Reason(
         "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "
-        "stores that it listed before.",
+        "stores that it listed before, or has them at other pods.",
         "It leaves TiKV's pods alone until PD reports their stores, except pods of which nothing runs.",
         LOOK_AT_PD,
     ),

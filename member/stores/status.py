@@ -1,6 +1,7 @@
 """The present status of stores according to PD, whether they serve, and their outages (lifecycle.md 5.3, 5.4, 6.5)."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from apis import predicates
@@ -29,6 +30,11 @@ from member.stores.kind import StoreKind
 from member.stores.reports import has_store, known_to_run, without_store
 
 _TOLERANCE = 0.1
+_BELIEVED_AFTER = 30.0
+"""Seconds until the operator believes that a store has moved to another pod.
+
+A user may move a volume by hand. A member of PD that contradicts the others moves stores to and fro.
+"""
 
 
 def observe(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
@@ -62,10 +68,8 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
         return Failed("PDUnreachable", f"{whose}{error}")
     stores = tuple(store for store in listed if store.state_name != TOMBSTONE)
     tombstones = [store for store in listed if store.state_name == TOMBSTONE]
-    gone = {str(store.id) for store in tombstones}
-    if not stores and (lost := [each for each in status.stores if each not in gone]):
-        # absence is no evidence (R19): records about these stores, e.g. evictions, must stay
-        return Failed("StoresUnknown", f"PD reports no stores, not even {', '.join(lost)}; ignoring its answer")
+    if doubt := _lost(status, stores, tombstones) or _moved(ctx, kind, status, stores):
+        return Failed("StoresUnknown", f"PD reports {doubt}")
     ctx.stores = stores
     _set_stores(ctx, kind, status, stores)
     try:
@@ -81,6 +85,27 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
     _set_boot_strapped(status, True)
     _note_pods(ctx, kind)
     return Done()
+
+
+def _lost(status: StoresStatus, stores: Sequence[Store], tombstones: Sequence[Store]) -> str:
+    """The sentence about a list without any store, although some have not been removed; empty for any other list."""
+    gone = {str(store.id) for store in tombstones}
+    lost = [store for store in status.stores if store not in gone]
+    # absence is no evidence (R19): records about these stores, e.g. evictions, must stay
+    return f"no stores, not even {', '.join(lost)}; ignoring its answer" if lost and not stores else ""
+
+
+def _moved(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, stores: Iterable[Store]) -> str:
+    """The sentence about stores at other pods than before; empty if PD has reported this for long."""
+    moves = {}
+    for store in stores:
+        old = status.stores.get(str(store.id))
+        if old is not None and _is_own(ctx.tc, kind, store) and (pod := _pod_name(store)) != old.pod_name:
+            moves[f"{store.id} at {pod}"] = f"store {store.id} at pod {pod}, until now at {old.pod_name}"
+    lasting = ctx.memory.failure_timers.update(f"moved {kind.name}", moves, ctx.deps.clock)
+    if not (new := [sentence for move, sentence in moves.items() if lasting[move].seconds < _BELIEVED_AFTER]):
+        return ""
+    return f"{', '.join(new)}; ignoring its answer until it stays the same for {_BELIEVED_AFTER:.0f} s"
 
 
 def _set_boot_strapped(status: StoresStatus, found: bool) -> None:
@@ -116,16 +141,19 @@ def _is_own(tc: TidbCluster, kind: StoreKind, store: Store) -> bool:
 
 
 def _store(store: Store, old: TiKVStore | None, now: datetime) -> TiKVStore:
-    host = store.address.rpartition(":")[0]
     return TiKVStore(
         id=str(store.id),
-        pod_name=host.partition(".")[0],
-        ip=host,
+        pod_name=_pod_name(store),
+        ip=store.address.rpartition(":")[0],
         leader_count=_leader_count(store.leader_count, old),
         state=store.state_name,
         last_transition_time=transition_time(old, old is not None and old.state == store.state_name, now),
         leader_count_before_upgrade=old.leader_count_before_upgrade if old else None,
     )
+
+
+def _pod_name(store: Store) -> str:
+    return store.address.rpartition(":")[0].partition(".")[0]
 
 
 def _leader_count(now: int, old: TiKVStore | None) -> int:

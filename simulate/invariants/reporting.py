@@ -126,4 +126,11 @@ def _told(state: State, workload: str, status: Json) -> _Told:
 
 
 def _ready_pods(state: State, workload: str) -> int:
-    return sum(is_ready(pod) for pod in state.all(PODS) if pod["metadata"]["name"].rpartition("-")[0] == workload)
+    """The Ready pods of a workload, without those that have lost a label of its selector: it does not own them."""
+    live = state.workload(workload)
+    labels = live["spec"]["selector"]["matchLabels"].items() if live else {}.items()
+    return sum(
+        is_ready(pod) and labels <= (pod["metadata"].get("labels") or {}).items()
+        for pod in state.all(PODS)
+        if pod["metadata"]["name"].rpartition("-")[0] == workload
+    )

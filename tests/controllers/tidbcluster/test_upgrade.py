@@ -887,6 +887,32 @@ def test_a_roll_ends_despite_a_lost_pod_and_its_substitute(wide: OperatorWorld) 
 
 @pytest.mark.slow
 @pytest.mark.rule("R19")
+def test_members_of_pd_that_contradict_each_other_move_no_store_to_another_pod(wide: OperatorWorld) -> None:
+    two = str(store_id(wide, 2))
+    pods: set[str] = set()
+    labels: set[str] = set()
+    for _ in range(20):
+        heal = wide.world.faults.pd_lies(f"{NAMESPACE}/basic", "stores-are-swapped", "all", "basic-tikv-2")
+        wide.run(20.0)
+        heal()
+        wide.run(20.0)
+        pods.add(status(wide, "tikv")["stores"][two]["podName"])
+        labels.add(wide.get(PODS, "basic-tikv-2")["metadata"]["labels"]["tidb.pingcap.com/store-id"])
+    assert ({"basic-tikv-2"}, {two}) == (pods, labels)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("R19")
+def test_believes_that_two_stores_have_swapped_their_pods_after_half_a_minute(wide: OperatorWorld) -> None:
+    two = str(store_id(wide, 2))
+    wide.world.faults.pd_lies(f"{NAMESPACE}/basic", "stores-are-swapped", "all", "basic-tikv-2")
+    wide.run_until(says(wide, f"store {two} at pod basic-tikv-1, until now at basic-tikv-2; ignoring its answer"), 40.0)
+    assert status(wide, "tikv")["stores"][two]["podName"] == "basic-tikv-2"
+    wide.run_until(lambda: status(wide, "tikv")["stores"][two]["podName"] != "basic-tikv-2", 60.0)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("R19")
 def test_keeps_an_eviction_while_pd_reports_no_stores(wide: OperatorWorld) -> None:
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(lambda: strategy(wide, "tikv")["rollingUpdate"]["partition"] == 2)
