@@ -1,43 +1,52 @@
 """The time that the servers of a cluster take to start, from the history of its pods."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from apis.accessor import COMPONENT_LABEL
 from apis.times import parse_time
+from dataplane.pd import UP
 from kube.objects import Json, condition_of
 from sandbox.timings import Timings
 
+_STORES = ("tikv", "tiflash")
 _LONGEST = 3600.0
 """Seconds after which a pod that becomes Ready does not do so for the first time."""
 
 
-def own_starts(pods: Iterable[Json]) -> dict[str, float]:
-    """Seconds from the creation of a pod until it was Ready, by component: the shortest of its pods.
+def own_starts(pods: Iterable[Json], clusters: Iterable[Json] = ()) -> dict[str, float]:
+    """Seconds from the creation of a pod until its server served, by component: the shortest of its pods.
 
-    A pod that was not Ready again later, or a container that has restarted, says nothing about its start.
+    A server of TiKV or TiFlash serves when PD reports its store as Up, which the status of its cluster shows; any other
+    when its pod is Ready. A pod that was not Ready again later, or a container that has restarted, says nothing.
     """
-    found: dict[str, float] = {}
+    stores = dict(_up(clusters))
+    starts: dict[str, float] = {}
     for pod in pods:
-        component = (pod["metadata"].get("labels") or {}).get(COMPONENT_LABEL, "")
-        seconds = _start_of(pod)
+        meta = pod["metadata"]
+        component = (meta.get("labels") or {}).get(COMPONENT_LABEL, "")
+        ready = condition_of((pod.get("status") or {}).get("conditions") or (), "Ready").get("lastTransitionTime")
+        served = stores.get((meta["namespace"], meta["name"])) if component in _STORES else ready
+        seconds = _start_of(pod, served)
         if component and seconds is not None:
-            found[component] = min(seconds, found.get(component, seconds))
-    return found
+            starts[component] = min(seconds, starts.get(component, seconds))
+    return starts
 
 
-def _start_of(pod: Json) -> float | None:
-    status = pod.get("status") or {}
-    if any(each.get("restartCount") for each in status.get("containerStatuses") or ()):
+def _up(clusters: Iterable[Json]) -> Iterator[tuple[tuple[str, str], str]]:
+    """The times since which stores have been Up, by the namespaces and names of their pods."""
+    for cluster in clusters:
+        status = cluster.get("status") or {}
+        for store in (store for part in _STORES for store in ((status.get(part) or {}).get("stores") or {}).values()):
+            if store.get("state") == UP:
+                yield (cluster["metadata"]["namespace"], store["podName"]), store.get("lastTransitionTime") or ""
+
+
+def _start_of(pod: Json, served: str | None) -> float | None:
+    if any(each.get("restartCount") for each in (pod.get("status") or {}).get("containerStatuses") or ()):
         return None
-    began, ready = (
-        _time(text)
-        for text in (
-            pod["metadata"].get("creationTimestamp"),
-            condition_of(status.get("conditions") or (), "Ready").get("lastTransitionTime"),
-        )
-    )
-    seconds = (ready - began).total_seconds() if began and ready else 0.0
+    began, ended = _time(pod["metadata"].get("creationTimestamp")), _time(served)
+    seconds = (ended - began).total_seconds() if began and ended else 0.0
     return seconds if 0.0 < seconds <= _LONGEST else None
 
 

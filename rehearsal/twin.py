@@ -96,7 +96,7 @@ def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timi
         labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
         Databases(_volumes(stage, recording), labels, stage.clock, timings).resume(clusters)
         _start(stage, recording)
-        starts = own_starts(recording.all(PODS))
+        starts = own_starts(recording.all(PODS), recording.clusters)
         stage.world.kubelet.delays.update(later := delays(starts, timings))
         settings = replace(
             SETTINGS, rechecks=False, discovery_image=_discovery_image(recording), advanced_stateful_sets=advanced

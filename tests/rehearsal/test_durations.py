@@ -14,7 +14,12 @@ CREATED = "2026-01-01T00:00:00Z"
 def pod(ready: str, component: str = "tidb", restarts: int = 0, status: str = "True") -> Json:
     conditions = [{"type": "Ready", "status": status, "lastTransitionTime": ready}]
     return {
-        "metadata": {"creationTimestamp": CREATED, "labels": {"app.kubernetes.io/component": component}},
+        "metadata": {
+            "namespace": "a",
+            "name": f"basic-{component}-0",
+            "creationTimestamp": CREATED,
+            "labels": {"app.kubernetes.io/component": component},
+        },
         "status": {"conditions": conditions, "containerStatuses": [{"restartCount": restarts}]},
     }
 
@@ -23,6 +28,14 @@ def test_the_shortest_start_of_a_component_counts() -> None:
     """The other pod has not been Ready for a moment since."""
     found = own_starts([pod("2026-01-01T00:00:40Z"), pod("2026-01-01T00:50:00Z"), pod("2026-01-01T00:00:09Z", "pd")])
     assert {"tidb": 40.0, "pd": 9.0} == found
+
+
+def test_a_tikv_has_started_when_its_store_is_up() -> None:
+    """Its pod has no readiness probe."""
+    store = {"podName": "basic-tikv-0", "state": "Up", "lastTransitionTime": "2026-01-01T00:00:31Z"}
+    cluster = {"metadata": {"namespace": "a"}, "status": {"tikv": {"stores": {"1": store}}}}
+    assert {"tikv": 31.0} == own_starts([pod("2026-01-01T00:00:02Z", "tikv")], [cluster])
+    assert {} == own_starts([pod("2026-01-01T00:00:02Z", "tikv")])
 
 
 @pytest.mark.parametrize(
