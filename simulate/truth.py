@@ -5,7 +5,7 @@ the gaps in service, the refusals, and the end. `kubectl tidb drill` must name w
 stops, which pods are replaced, and whether all becomes whole again. Each difference is a failure.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
@@ -17,7 +17,7 @@ from kube.objects import Json
 from kube.resources import SECRETS, TIDB_CLUSTERS
 from ports.randomness import Randomness, SeededRandomness
 from rehearsal.change import LONGEST, Scene, change, entered
-from rehearsal.damage import Damage, damage
+from rehearsal.damage import Damage, Outage, damage
 from rehearsal.drill import ANOTHER_REPLICA, Loss, When, drill, has_begun, named
 from rehearsal.film import Film, Watcher
 from rehearsal.forecast import Forecast, Step, forecast
@@ -188,23 +188,33 @@ class _Camera(NoJudge):
 
 
 def damages_differ(drilled: Damage, happened: Damage) -> Iterator[str]:
-    """The differences of all but times, which differ by the phases of resyncs and probes."""
-    one, other = _effects(drilled), _effects(happened)
+    """The differences of all but times, which differ by the phases of resyncs and probes.
+
+    Whether two servers fail to serve in the same moment depends on these phases, too.
+    """
+    blinks = {outage.component for each in (drilled, happened) for outage in each.outages if _is_blink(outage)}
+    one, other = _effects(drilled, blinks), _effects(happened, blinks)
     for what in one:
         if one[what] != other[what]:
             yield f"{what}: drilled {one[what]}, happened {other[what]}"
 
 
-def _effects(found: Damage) -> dict[str, object]:
+def _is_blink(outage: Outage) -> bool:
+    return outage.seconds is not None and outage.seconds < _TOGETHER
+
+
+def _effects(found: Damage, blinks: Collection[str]) -> dict[str, object]:
+    """What a loss does; the lowest numbers of components that blink do not count."""
+    lasting = [outage for outage in found.outages if not _is_blink(outage)]
     return {
-        "stops": [(outage.component, outage.ready, outage.needed, outage.seconds is None) for outage in found.outages],
+        "stops": [(outage.component, outage.ready, outage.needed, outage.seconds is None) for outage in lasting],
         "regions": sorted(
             {(spell.hurt, spell.seconds is None) for spell in found.spells if spell.hurt != "leaderless"}
         ),
         "failovers": sorted(
             {(failover.pod, failover.substitute, failover.serves is None) for failover in found.failovers}
         ),
-        "lowest": _lowest(found),
+        "lowest": {component: count for component, count in _lowest(found).items() if component not in blinks},
         "restarts": sorted({step.pod for step in found.steps}),
         "whole": found.whole is not None,
         "end": found.reason,
