@@ -1,7 +1,7 @@
 """Films of clusters: a frame of each at every moment at which something has changed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from apis.accessor import COMPONENT_LABEL
 from apis.cluster import WITHOUT_EFFECT
@@ -12,7 +12,8 @@ from ports.clock import Clock
 from rehearsal.forecast import Frame, Pod, Regions
 from rehearsal.recording import WORKLOADS, reference_of
 from sandbox.dataplane.pd.cluster import PdCluster
-from sandbox.world import World
+from sandbox.dataplane.runtime import DataPlane
+from sandbox.mirror import Mirror
 
 PATIENCE = 10 * 60.0
 """The seconds without progress after which a change counts as stuck: longer than a failover takes."""
@@ -22,13 +23,25 @@ _RECORDS = ("failureMembers", "failureStores")
 """The fields of a component's status with the lost pods."""
 
 
+class Filmed(Protocol):
+    """A world, simulated as a whole or behind a real control plane."""
+
+    @property
+    def mirror(self) -> Mirror:
+        """The clusters of the API server, their StatefulSets and pods, and possibly more."""
+
+    @property
+    def data_plane(self) -> DataPlane:
+        """The servers in the pods, and their clock."""
+
+
 class Film:
     """The frames of one cluster."""
 
     sees_servers = False
     """True if a pod whose server does not listen is not Ready, whatever Kubernetes still believes."""
 
-    def __init__(self, world: World, resource: Resource, namespace: str, name: str, began: float) -> None:
+    def __init__(self, world: Filmed, resource: Resource, namespace: str, name: str, began: float) -> None:
         """`began`: the time of the world's clock from which the frames count."""
         self._world = world
         self._resource, self._namespace, self._name = resource, namespace, name
