@@ -81,8 +81,11 @@ ROOTS: Final = (
     "JobCondition",
     "Lifecycle",
     "LocalObjectReference",
+    "ObjectMeta",
+    "PersistentVolumeClaimSpec",
     "PodDNSConfig",
     "PodSecurityContext",
+    "PodSpec",
     "ResourceClaim",
     "ResourceRequirements",
     "SecretKeySelector",
@@ -101,6 +104,8 @@ def _shaped(name: str) -> Meta:
 
 
 Affinity: TypeAlias = Annotated[_Tree, _shaped("Affinity")]
+ClaimMetadata: TypeAlias = Annotated[_Tree, _shaped("ObjectMeta")]
+ClaimSpec: TypeAlias = Annotated[_Tree, _shaped("PersistentVolumeClaimSpec")]
 Condition: TypeAlias = Annotated[_Tree, _shaped("DeploymentCondition")]
 Container: TypeAlias = Annotated[_Tree, _shaped("Container")]
 ContainerSecurity: TypeAlias = Annotated[_Tree, _shaped("SecurityContext")]
@@ -116,6 +121,7 @@ Mount: TypeAlias = Annotated[_Tree, _shaped("VolumeMount")]
 PodClaim: TypeAlias = Annotated[_Tree, _shaped("ResourceClaim")]
 """A device of the pod that a container uses."""
 PodSecurity: TypeAlias = Annotated[_Tree, _shaped("PodSecurityContext")]
+PodSpec: TypeAlias = Annotated[_Tree, _shaped("PodSpec")]
 Resources: TypeAlias = Annotated[_Tree, _shaped("ResourceRequirements")]
 ServicePort: TypeAlias = Annotated[_Tree, _shaped("ServicePort")]
 StatefulSetStatus: TypeAlias = Annotated[_Tree, _shaped("StatefulSetStatus")]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from apis import overlays
 from apis.cluster import Cluster
 from apis.components import component_names
 from apis.ordinals import parse_slots, slots_annotation
@@ -14,7 +15,8 @@ _PREFIX = re.compile(r"(?=.{1,253}/?$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([
 
 
 def check(tc: Cluster) -> Iterator[Problem]:
-    """Keys are qualified names, the whole is not too large, delete slots are lists of ordinals."""
+    """Keys are qualified names, the whole is not too large, delete slots are lists of ordinals, overlays
+    have no protected field."""
     annotations = tc.metadata.annotations
     for key in annotations:
         if not is_qualified(key.lower()):
@@ -25,6 +27,7 @@ def check(tc: Cluster) -> Iterator[Problem]:
         yield Problem("metadata.annotations", None, f"must not exceed {_MOST_BYTES} bytes in total; they have {size}")
     for component in component_names(lambda row: row.has_delete_slots, tc.kind):
         yield from _check_slots(annotations, slots_annotation(component))
+    yield from overlays.check(tc)
 
 
 def is_qualified(key: str) -> bool:

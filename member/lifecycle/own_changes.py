@@ -26,6 +26,7 @@ from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.identity import INSTANCE_LABEL
 from apis.ordinals import gated
+from apis.overlays import without_overlays
 from apis.problem import InvalidField
 from kube.field_change import FieldChange
 from kube.objects import Json, Object
@@ -228,8 +229,9 @@ def _as_built_by_v16(ctx: ClusterContext, member: Workload, body: Json, data: Ma
     """The StatefulSet as v1.6 built it for this cluster; None if v1.6 wrote a different configuration."""
     if not all(same_toml(data.get(key), text) for key, text in member.content_of_v16(ctx.tc).config_files.items()):
         return None
-    made = member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body))
-    return with_running_template(body, member.as_built_by_v16(ctx.tc, made))
+    tc = without_overlays(ctx.tc)
+    made = member.stateful_set(tc, in_use_config_map_name(ctx.tc, member.name, body))
+    return with_running_template(body, member.as_built_by_v16(tc, made))
 
 
 def _is_in_every_cluster(ctx: ClusterContext, member: Workload, body: Json, desired: Json) -> bool:

@@ -6,6 +6,7 @@ import msgspec
 
 from apis.accessor import Component
 from apis.ordinals import OrdinalSet, desired_ordinals, parse_slots, slots_annotation
+from apis.overlays import Overlay, overlay_of
 from kube.objects import Json
 from kube.resources import ADVANCED_STATEFUL_SETS, STATEFUL_SETS
 from member import labels
@@ -23,12 +24,14 @@ def stateful_set(
     template: Json,
     claims: Sequence[Json],
 ) -> Json:
-    """The StatefulSet of a component.
+    """The StatefulSet of a component, with its overlay. Raises InvalidField for one that validation rejects.
 
     Its partition is above all pods: Kubernetes rolls no pod until the upgrade lowers the partition. The annotation with
     ordinals to skip is copied but, without AdvancedStatefulSet, has no effect (lifecycle.md 4.4 BETTER).
     """
     tc = component.tc
+    if overlay := overlay_of(component):
+        template, claims = _with_pod_fields(template, overlay), [_with_claim_fields(each, overlay) for each in claims]
     pods = desired_ordinals(tc, component.name)
     selector = labels.base_labels(tc, component.name)
     slots = tc.metadata.annotations.get(slots_annotation(component.name))
@@ -49,6 +52,17 @@ def stateful_set(
         "metadata": labels.object_meta(tc, member_name(tc, component.name), selector, annotations),
         "spec": spec,
     }
+
+
+def _with_pod_fields(template: Json, overlay: Overlay) -> Json:
+    return template | {"spec": template["spec"] | overlay.template.spec}
+
+
+def _with_claim_fields(claim: Json, overlay: Overlay) -> Json:
+    for added in overlay.volume_claim_templates:
+        if added.metadata["name"] == claim["metadata"]["name"]:
+            claim = claim | {"metadata": claim["metadata"] | added.metadata, "spec": claim["spec"] | added.spec}
+    return claim
 
 
 def _update_strategy(component: Component, pods: OrdinalSet) -> Json:

@@ -82,11 +82,18 @@ def _of_package(text: str) -> str:
     return _SCALARS_OF_PACKAGE.get(text) or text.removeprefix("V1")
 
 
+def _added(name: str, published: Types) -> dict[str, str]:
+    """The fields of a type as the package has them; a value of a type that is newer than the schemas may be any."""
+    scalars = {*_SCALARS_OF_SCHEMAS.values(), *_SCALARS_OF_PACKAGE.values()}
+    known = published.keys() | scalars
+    fields = packaged_fields(name).items()
+    return {field: kind if kind.lstrip("[]{}") in known else embedded.ANYTHING for field, kind in fields}
+
+
 def main() -> None:
     """Write the types, one per line."""
-    types = {
-        name: dict(sorted({**packaged_fields(name), **fields}.items())) for name, fields in published_types().items()
-    }
+    published = published_types()
+    types = {name: dict(sorted({**_added(name, published), **fields}.items())) for name, fields in published.items()}
     lines = (f'"{name}": {msgspec.json.encode(types[name]).decode()}' for name in sorted(types))
     embedded.PUBLISHED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
