@@ -89,6 +89,8 @@ OBSERVED = "Observed"
 """The type of the condition of a component that says whether its members were read in the last reconcile."""
 SETTINGS_OVERRIDDEN = "SettingsOverridden"
 FIELDS_IGNORED = "FieldsIgnored"
+CHANGES_PENDING = "ChangesPending"
+"""The type of the condition that names the operator's own changes which wait for the user's next change."""
 WITHOUT_EFFECT = (UNKNOWN_FIELDS, SETTINGS_OVERRIDDEN, FIELDS_IGNORED)
 """The types of conditions that name ineffective settings of the user."""
 

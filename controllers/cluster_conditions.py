@@ -12,18 +12,24 @@ its members for the first time:
 
     False    the members or stores in the status are those last seen; lastTransitionTime says since when
     True     the operator read the members in the last reconcile
+
+A cluster gets ChangesPending when a new version of the operator would first change it (`member.lifecycle.own_changes`):
+
+    True     the message names the components that get the change with their next restart, and the first difference
+    False    all components have been restarted since
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from apis.accessor import Component, component, workloads
-from apis.cluster import OBSERVED, Cluster
+from apis.cluster import CHANGES_PENDING, OBSERVED, Cluster
 from apis.components import component_type
 from apis.predicates import all_members_ready, status_of
 from apis.shared import ComponentStatus
 from controllers.conditions import PROGRESSING, READY, ConditionValue, with_condition
 from kube.events import NORMAL, WARNING
-from kube.objects import Json, condition_of
+from kube.objects import Json, condition_of, stored_condition
 from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS, Verdict
 from member.context import ClusterContext
 from member.failover.outages import ANSWERS
@@ -158,6 +164,21 @@ def _observed(ctx: ClusterContext, name: str, part: ComponentStatus) -> Conditio
         is_outdated = bool(known or part.health or (before and before.health))
         return (False, seen.reason, seen.message) if is_outdated else None
     return (True, OBSERVED, "its members were read in the last reconcile") if known else None
+
+
+def pending_changes(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
+    """The condition ChangesPending; absent if no change has ever waited, or while one is unknown in this process."""
+    known, stored = ctx.memory.own_changes, stored_condition(ctx.owner, CHANGES_PENDING)
+    if stored is None and not any(known.values()):
+        return {}
+    running = [own.name for own in workloads(ctx.tc) if ctx.stateful_set(own.name)]
+    if not all(name in known for name in running):
+        return {}
+    waiting = [f"{name} ({known[name]})" for name in running if known[name]]
+    if not waiting:
+        return {CHANGES_PENDING: (False, DONE, "no change of the operator waits for a restart")}
+    what = "changes of this version of the operator come with the next restart that you make"
+    return {CHANGES_PENDING: (True, CHANGES_PENDING, f"{what}: {'; '.join(waiting)}")}
 
 
 def _report(ctx: ClusterContext, name: str, before: Json, verdict: Verdict | None) -> None:

@@ -339,6 +339,9 @@ class ClusterMemory:
     silent store holds up restarts until PD has heard from it again."""
     ddl_marks: Mapping[str, str] = field(default_factory=dict)
     """The last seen or written annotations about paused DDL. Lost: they are read from the cache."""
+    own_changes: dict[str, str] = field(default_factory=dict)
+    """By component, the operator's own change that waits; empty if none does. Lost: the condition stays as it is until
+    the StatefulSets have been compared again."""
     made: dict[str, str] = field(default_factory=dict)
     """The UIDs of the StatefulSets that this process has created, by name. Lost: an edit by another client before the
     first reconcile is searched for as in any older StatefulSet."""

@@ -581,6 +581,12 @@ _SCALING: Mapping[str, Reason] = {
         "It does everything else as the spec says; no pod is restarted for it.",
         "Remove the fields, or write what the message says instead.",
     ),
+    "ChangesPending": Reason(
+        "This version of the operator builds pods differently. The condition `ChangesPending` names the components and "
+        "the first difference.",
+        "It restarts no pod for it.",
+        "Nothing: your next change that restarts the component brings it, such as `kubectl tidb restart`.",
+    ),
     "BinlogRemoved": Reason(
         "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a "
         "TiDB that runs already the condition `BinlogSupported` says so; an older one is not upgraded, "

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from apis.components import DM_CLUSTER, component_names
 from controllers import unheeded
-from controllers.cluster_conditions import headline, ready, set_component_conditions, with_progress
+from controllers.cluster_conditions import headline, pending_changes, ready, set_component_conditions, with_progress
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import DMContext
 from meta import certificates
@@ -18,7 +18,7 @@ def conditions(ctx: DMContext, now: datetime) -> Mapping[str, ConditionValue]:
     """The conditions of the cluster. Also sets the conditions of its components in the working copy of the status."""
     set_component_conditions(ctx, now)
     news = progressing(ctx.outcomes, "cluster", component_names(of=DM_CLUSTER))
-    more = {**certificates.condition(ctx), **unheeded.conditions(ctx)}
+    more = {**certificates.condition(ctx), **unheeded.conditions(ctx), **pending_changes(ctx)}
     return {PROGRESSING: news, READY: with_progress(_ready(ctx), news), **more}
 
 

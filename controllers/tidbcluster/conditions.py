@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from apis.components import TIDB_CLUSTER, component_names
 from controllers import unheeded
-from controllers.cluster_conditions import headline, ready, set_component_conditions, with_progress
+from controllers.cluster_conditions import headline, pending_changes, ready, set_component_conditions, with_progress
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import ReconcileContext
 from member.outcome import NotDone
@@ -27,5 +27,10 @@ def conditions(
     set_component_conditions(ctx, now)
     named = {*component_names(of=TIDB_CLUSTER), *commands}
     news = progressing({**commands, **ctx.outcomes}, "cluster", named)
-    more = {**certificates.condition(ctx), **status.binlog_condition(ctx), **unheeded.conditions(ctx)}
+    more = {
+        **certificates.condition(ctx),
+        **status.binlog_condition(ctx),
+        **unheeded.conditions(ctx),
+        **pending_changes(ctx),
+    }
     return {PROGRESSING: news, READY: with_progress(ready(ctx.tc, headline(ctx)), news), **more}

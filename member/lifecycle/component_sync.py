@@ -390,6 +390,7 @@ async def _update(
     """Write the differences in a StatefulSet and its ConfigMap; with `as_it_runs`, only those that restart no pod."""
     body = live.decode()
     choice, wanted, waiting = wanted_state(ctx, member, spec, body)
+    ctx.memory.own_changes[member.name] = str(waiting or "")
     refused = await _not_as_wanted(ctx, member, spec, live, wanted=wanted, as_it_runs=as_it_runs)
     if refused is not None and refused.reason == RECREATING:
         return refused

@@ -26,6 +26,7 @@ def page_of(report: Report, now: datetime) -> Page:
         ("Replaced by failover", _failures(report, now)),
         ("Volumes being changed", _volumes(report)),
         ("Without effect", map(_indented, report.without_effect)),
+        ("Waits for a restart", map(_indented, report.pending)),
         ("Certificates", _certificates(report)),
         ("Backups", _backups(report, now)),
         ("Monitors", _monitors(report)),

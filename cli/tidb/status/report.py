@@ -183,12 +183,13 @@ class Summary(Part):
 
 
 class Report(Summary):
-    """A cluster in full; `without_effect` are sentences about ineffective settings."""
+    """A cluster in full, with sentences about ineffective settings and about the operator's changes that wait."""
 
     pods: list[Pod]
     failures: list[Failure]
     volumes: list[Volume]
     without_effect: list[str]
+    pending: list[str]
     certificates: Certificates | None
     backups: Backups
     monitors: list[Monitor]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import structs
 
 from apis.accessor import Component, workloads
-from apis.cluster import OBSERVED, WITHOUT_EFFECT, Cluster, ClusterCondition
+from apis.cluster import CHANGES_PENDING, OBSERVED, WITHOUT_EFFECT, Cluster, ClusterCondition
 from apis.ordinals import desired_ordinals, desired_replicas, gated, ignored_slots
 from apis.predicates import status_of
 from apis.shared import ComponentStatus
@@ -63,10 +63,11 @@ def report_of(facts: Facts) -> Report:
         failures=[failure for name, status in statuses.items() for failure in failures(status, name)],
         volumes=[volume for name, status in statuses.items() for volume in _volumes(name, status)],
         without_effect=[
-            *(condition.message for condition in cluster.status.conditions if _is_unheeded(condition)),
+            *(condition.message for condition in cluster.status.conditions if _holds(condition, *WITHOUT_EFFECT)),
             *(f"{slot}: the cluster's StatefulSets are native" for slot in ignored_slots(cluster) if facts.pods),
             *without_effect(meta.namespace, meta.name, facts.backups, facts.schedules),
         ],
+        pending=[each.message for each in cluster.status.conditions if _holds(each, CHANGES_PENDING)],
         certificates=_certificates(cluster),
         backups=backups_of(meta.namespace, meta.name, facts.backups, facts.schedules),
         monitors=[_monitor(monitor) for monitor in facts.monitors if _is_monitored_by(found, monitor)],
@@ -84,8 +85,8 @@ def _condition(cluster: Cluster, kind: str) -> ClusterCondition | None:
     return next((condition for condition in cluster.status.conditions if condition.type == kind), None)
 
 
-def _is_unheeded(condition: ClusterCondition) -> bool:
-    return condition.type in WITHOUT_EFFECT and condition.status == "True"
+def _holds(condition: ClusterCondition, *kinds: str) -> bool:
+    return condition.type in kinds and condition.status == "True"
 
 
 def _components(cluster: Cluster) -> Iterator[report.Component]:

@@ -309,6 +309,13 @@ def test_lists_settings_without_effect_until_they_are_corrected() -> None:
     assert [] == report_of(facts(cluster(status={"conditions": [corrected]}))).without_effect
 
 
+def test_lists_the_operators_changes_that_wait_for_a_restart() -> None:
+    pending = condition("ChangesPending", "ChangesPending", "pd (spec changed)") | {"status": "True"}
+    assert "Waits for a restart\n  pd (spec changed)" in page(facts(cluster(status={"conditions": [pending]})))
+    over = pending | {"status": "False"}
+    assert [] == report_of(facts(cluster(status={"conditions": [over]}))).pending
+
+
 @pytest.mark.rule("4.4")
 @pytest.mark.parametrize(
     ("group", "shown"),

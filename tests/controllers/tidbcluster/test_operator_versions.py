@@ -163,6 +163,31 @@ def test_the_next_restart_by_the_user_applies_the_new_template(
 
 
 @pytest.mark.rule("2")
+def test_the_status_names_the_changes_that_wait_until_the_last_component_has_them(
+    wide: OperatorWorld, version: Version
+) -> None:
+    assert "ChangesPending" not in str(wide.cluster()["status"])
+    version.becomes(wide, TEMPLATES["label"])
+    wide.run(5.0)
+    change = 'spec.template.metadata.labels.example.com/new: null → "yes"'
+    assert f": pd ({change}); tikv ({change}); tidb ({change})" in wide.condition("ChangesPending")["message"]
+    wide.run(30.0)
+    wide.forget()
+    before = wide.cluster()["status"]
+    wide.run(65.0)
+    assert ([], before) == (wide.writes(), wide.cluster()["status"])
+    again = {"annotations": {"tidb.pingcap.com/restartedAt": "2026-01-01T00:00"}}
+    wide.change(tikv=again)
+    wide.run(5.0)
+    wide.run_until_ready(within=300.0)
+    assert "tikv" not in wide.condition("ChangesPending")["message"]
+    wide.change(pd=again, tidb=again)
+    wide.run(5.0)
+    wide.run_until_ready(within=300.0)
+    assert "False" == wide.condition("ChangesPending")["status"]
+
+
+@pytest.mark.rule("2")
 def test_a_pending_template_survives_a_restart_and_a_second_version(wide: OperatorWorld, version: Version) -> None:
     version.becomes(wide, TEMPLATES["label"])
     wide.run(20.0)
