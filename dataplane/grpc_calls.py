@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from ports.foreign_text import shortened
 from ports.grpc import UNIMPLEMENTED, CallRefused, PendingCall, UnaryCall
-from ports.proxies import proxy_for
+from ports.proxies import is_socks, proxy_for
 from ports.transport import ConnectionLost, RequestTimeout
 
 _CANCELLED, _DEADLINE_EXCEEDED, _UNAVAILABLE = 1, 4, 14
@@ -27,8 +27,11 @@ class GrpcCalls:
         self._environ = environ or {}
 
     def begin(self, call: UnaryCall) -> PendingCall:
-        """See `UnaryCalls`. Raises CallRefused without grpcio."""
-        channel = _channel(_grpc(), call, proxy_for(call.url, self._environ))
+        """See `UnaryCalls`. Raises CallRefused without grpcio, and for a SOCKS proxy, which grpcio does not know."""
+        proxy = proxy_for(call.url, self._environ)
+        if proxy is not None and is_socks(proxy):
+            raise CallRefused(UNIMPLEMENTED, "gRPC goes through http:// proxies only; name the host in NO_PROXY")
+        channel = _channel(_grpc(), call, proxy)
         return _Pending(call, channel, channel.unary_unary(call.method).future(call.body, timeout=call.timeout))
 
 

@@ -28,11 +28,13 @@ from ports.deadlines import (
     DeadlineConnection,
     DeadlineTlsConnection,
     DeadlineTlsSocket,
+    Dial,
     TooManyBytes,
     limit_silence,
     read_at_most,
 )
-from ports.proxies import proxy_for
+from ports.proxies import PROXY_SCHEMES, is_socks, proxy_for
+from ports.socks import through
 from ports.tls import verifying_context
 from ports.transport import (
     AnswerRefused,
@@ -114,9 +116,8 @@ class HttpTransport:
 
     def _send(self, request: Request, read: float) -> requests.Response:
         prepared, proxy = self._preparing.of(request)
-        if proxy and not proxy.startswith(("http://", "https://")):
-            scheme, _, _ = proxy.partition("://")
-            what = f"HTTP_PROXY or ALL_PROXY: only http:// and https:// proxies are supported, not {scheme}://"
+        if proxy and (scheme := proxy.partition("://")[0].lower()) not in PROXY_SCHEMES:
+            what = f"HTTP_PROXY or ALL_PROXY: a proxy is http://, https:// or socks5://, not {scheme}://"
             raise ConnectionRefused(request.method, request.url, f"{what}; name another one, or the host in NO_PROXY")
         timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, request.timeout), read=read, total=request.timeout)
         options: dict[str, Any] = {"timeout": timeout, "stream": True}
@@ -165,9 +166,15 @@ class _Adapter(HTTPAdapter):
         _keep_deadlines(self.poolmanager)
 
     def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
-        manager = super().proxy_manager_for(proxy, **(options | self._tls_options()))
-        _keep_deadlines(manager)
-        return manager
+        if not is_socks(proxy):
+            manager = super().proxy_manager_for(proxy, **(options | self._tls_options()))
+            _keep_deadlines(manager)
+            return manager
+        if proxy not in self.proxy_manager:
+            manager = urllib3.PoolManager(_POOL_SIZE, maxsize=_POOL_SIZE, **self._tls_options())
+            _keep_deadlines(manager, through(proxy))
+            self.proxy_manager[proxy] = manager
+        return self.proxy_manager[proxy]
 
     def _tls_options(self) -> dict[str, Any]:
         # urllib3 compares names itself if the context does not
@@ -193,7 +200,7 @@ class _Adapter(HTTPAdapter):
         return manager.connection_from_host(**_host_of(request.url))
 
     def request_url(self, request: Any, proxies: Any) -> str:
-        return _target(request.url, is_proxied=bool(proxies))
+        return _target(request.url, is_proxied=bool(proxies) and not is_socks(proxies["http"]))
 
 
 @lru_cache(_KEPT)
@@ -204,31 +211,31 @@ def _host_of(url: str) -> Mapping[str, Any]:
 
 @lru_cache(_KEPT)
 def _target(url: str, *, is_proxied: bool) -> str:
-    """The target in the request line: the whole URL if a proxy reads it, else the path."""
+    """The target in the request line: the whole URL if an HTTP proxy reads it, else the path."""
     if is_proxied and not url.startswith("https:"):
         return str(urldefragauth(url))
     parts = urlsplit(url)
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-class _Connection(DeadlineConnection):
-    longest_head = _LONGEST_HEAD
+def _keep_deadlines(manager: Any, through: Dial | None = None) -> None:
+    """Give a pool manager connections with deadlines; `through` connects them."""
 
+    class Plain(DeadlineConnection):
+        longest_head = _LONGEST_HEAD
+        dial: Dial | None = through
 
-class _TlsConnection(DeadlineTlsConnection):
-    longest_head = _LONGEST_HEAD
+    class Encrypted(DeadlineTlsConnection):
+        longest_head = _LONGEST_HEAD
+        dial: Dial | None = through
 
+    class PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Plain
 
-class _HttpPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Connection
+    class EncryptedPool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Encrypted
 
-
-class _HttpsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
-
-
-def _keep_deadlines(manager: Any) -> None:
-    manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
+    manager.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
 
 
 class _HttpStream:

@@ -1,4 +1,4 @@
-"""SQL over MySQL's client protocol, by PyMySQL; through an HTTP proxy if `ALL_PROXY` names one.
+"""SQL over MySQL's client protocol, by PyMySQL; through a proxy of HTTP or SOCKS if `ALL_PROXY` names one.
 
 The server is not trusted: its bytes in one login have a maximum, and the handshake and each answer have a deadline
 (docs/security.md).
@@ -15,7 +15,8 @@ import pymysql
 from pymysql.constants import CR
 
 from ports.deadlines import DeadlineTlsSocket, arm, with_deadline
-from ports.proxies import proxy_for
+from ports.proxies import is_socks, proxy_for
+from ports.socks import dial
 from ports.sql import SqlLogin, SqlRefused
 from ports.tls import verifying_context
 from ports.transport import AnswerRefused, ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
@@ -110,17 +111,20 @@ def _dialled(login: SqlLogin, proxy: str | None) -> socket.socket:
 
 
 def _tunnel(proxy: str, login: SqlLogin) -> socket.socket:
-    """Connect to the server through an HTTP proxy. Raises TransportError."""
-    found = urlsplit(proxy)
-    if found.scheme != "http" or not found.hostname:
-        raise ConnectionRefused("SQL", login.url, f"ALL_PROXY names {found.scheme}://, SQL goes through http:// only")
+    """Connect to the server through a proxy. Raises TransportError."""
+    address = urlsplit(proxy)
+    if not is_socks(proxy) and (address.scheme != "http" or not address.hostname):
+        what = f"ALL_PROXY names {address.scheme}://, SQL goes through http:// or socks5:// only"
+        raise ConnectionRefused("SQL", login.url, what)
     try:
-        connection = socket.create_connection((found.hostname, found.port or 80), login.timeout)
+        if is_socks(proxy):
+            return dial(proxy, login.host, login.port, login.timeout)
+        connection = socket.create_connection((address.hostname, address.port or 80), login.timeout)
         _ask_for_tunnel(connection, f"{login.host}:{login.port}")
     except TimeoutError:
         raise RequestTimeout("SQL", login.url, f"the proxy gave no answer within {login.timeout} s") from None
     except OSError as error:
-        raise ConnectionRefused("SQL", login.url, f"the proxy at {found.hostname}: {error}") from error
+        raise ConnectionRefused("SQL", login.url, f"the proxy at {address.hostname}: {error}") from error
     return connection
 
 

@@ -31,6 +31,7 @@ from kube.home import expanded
 from kube.objects import Json
 from kube.yaml_tree import TooLarge, load_yaml
 from ports.clock import Clock
+from ports.proxies import PROXY_SCHEMES
 from ports.structs import convert
 
 __all__ = [
@@ -309,8 +310,8 @@ def _server(server: str, path: str, at: str) -> str:
 
 
 def _proxy(url: str, path: str, at: str) -> str:
-    if url and _split(url, path, at) not in ("http", "https"):
-        raise ConfigError(path, f"{at}: only http:// and https:// proxies are supported")
+    if url and _split(url, path, at) not in PROXY_SCHEMES:
+        raise ConfigError(path, f"{at}: a proxy is http://, https:// or socks5://")
     return url
 
 

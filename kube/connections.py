@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from ports.deadlines import DeadlineConnection, DeadlineTlsConnection
+from ports.deadlines import DeadlineConnection, DeadlineTlsConnection, Dial
 
 
 class OpenConnections:
@@ -52,15 +52,19 @@ def shut_down(connected: socket.socket) -> None:
         connected.shutdown(socket.SHUT_RDWR)
 
 
-def tracking_pools(connections: OpenConnections) -> dict[str, type[HTTPConnectionPool]]:
-    """urllib3's pool classes by scheme, extended to register each connection."""
+def tracking_pools(connections: OpenConnections, through: Dial | None = None) -> dict[str, type[HTTPConnectionPool]]:
+    """urllib3's pool classes by scheme, extended to register each connection; `through` connects in its place."""
 
     class Plain(DeadlineConnection):
+        dial: Dial | None = through
+
         def connect(self) -> None:
             super().connect()
             connections.opened(self)
 
     class Encrypted(DeadlineTlsConnection):
+        dial: Dial | None = through
+
         def connect(self) -> None:
             super().connect()
             connections.opened(self)

@@ -22,6 +22,8 @@ from kube.credentials import ConfigError
 from ports.clock import Clock
 from ports.deadlines import DeadlineTlsSocket
 from ports.lazy_log import get_logger
+from ports.proxies import PROXY_SCHEMES, is_socks
+from ports.socks import PySocksMissing, require_pysocks, through
 from ports.tls import verifying_context
 
 _log = get_logger(__name__)
@@ -46,8 +48,9 @@ class Pools:
             urllib3.disable_warnings(InsecureRequestWarning)
         self._config = config
         self._clock = clock
-        self._classes = tracking_pools(connections)
         self._proxy = _parsed(proxy, config) if proxy else None
+        self._socks = through(self._proxy.url) if self._proxy and is_socks(self._proxy.url) else None
+        self._classes = tracking_pools(connections, self._socks)
         self._lock = threading.Lock()
         self._tls = config.tls
         self._context = self._context_of(config.tls)
@@ -113,7 +116,7 @@ class Pools:
         return manager
 
     def _manager(self, size: int, settings: dict[str, Any]) -> urllib3.PoolManager:
-        if self._proxy is None:
+        if self._proxy is None or self._socks is not None:
             return urllib3.PoolManager(1, maxsize=size, **settings)
         auth = self._proxy.auth
         return urllib3.ProxyManager(
@@ -137,12 +140,17 @@ def _parsed(proxy: str, config: ClusterConfig) -> Url:
         url = Url()
     if not url.host:
         raise ConfigError(source, "the proxy is no URL such as http://host:3128")
-    if url.scheme not in ("http", "https"):
+    if url.scheme not in PROXY_SCHEMES:
         raise ConfigError(
             source,
-            f"only http:// and https:// proxies are supported, not {url.scheme}://; "
+            f"a proxy is http://, https:// or socks5://, not {url.scheme}://; "
             "name another one, or the host of the API server in NO_PROXY",
         )
+    if is_socks(proxy):
+        try:
+            require_pysocks()
+        except PySocksMissing as error:
+            raise ConfigError(source, str(error)) from error
     return url
 
 

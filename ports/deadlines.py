@@ -8,13 +8,16 @@ import contextlib
 import errno
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.response import HTTPResponse
 
 from ports.clock import Clock, SystemClock
+
+Dial = Callable[[HTTPConnection], socket.socket]
+"""Connects for an HTTP connection, or raises an error of urllib3 (`ports.socks.through`)."""
 
 
 class TooManyBytes(OSError):
@@ -54,17 +57,22 @@ class _Deadline:
         return received
 
 
-class DeadlineSocket(_Deadline, socket.socket):
-    """A plain socket with a read deadline."""
+class DeadlineReads(_Deadline):
+    """Gives a class of sockets, which follows it among the bases, a read deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
         """Like `socket.recv_into`. Raises TimeoutError after the deadline, TooManyBytes."""
+        wire: Any = super()
         if left := self.remaining():
-            self.settimeout(left)
-        return self.count(super().recv_into(*arguments, **options))
+            wire.settimeout(left)
+        return self.count(wire.recv_into(*arguments, **options))
 
 
-class DeadlineTlsSocket(_Deadline, ssl.SSLSocket):
+class DeadlineSocket(DeadlineReads, socket.socket):
+    """A plain socket with a read deadline."""
+
+
+class DeadlineTlsSocket(DeadlineReads, ssl.SSLSocket):
     """A TLS socket with a read deadline."""
 
     def recv(self, *arguments: Any, **options: Any) -> bytes:
@@ -76,24 +84,21 @@ class DeadlineTlsSocket(_Deadline, ssl.SSLSocket):
                 self.close()
             raise
 
-    def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """Like `SSLSocket.recv_into`. Raises TimeoutError after the deadline, TooManyBytes."""
-        if left := self.remaining():
-            self.settimeout(left)
-        return self.count(super().recv_into(*arguments, **options))
-
 
 class DeadlineConnection(HTTPConnection):
     """A connection that must read an answer, headers and body, within its read timeout.
 
-    `longest_head` is the maximum size of status line and headers in bytes, including interim answers.
+    `longest_head` is the maximum size of status line and headers in bytes, including interim answers. `dial` connects
+    in the place of urllib3.
     """
 
     longest_head: int | None = None
     reading: socket.socket | None = None
+    dial: Dial | None = None
 
     def _new_conn(self) -> socket.socket:
-        return with_deadline(super()._new_conn())
+        dial = type(self).dial
+        return with_deadline(dial(self) if dial else super()._new_conn())
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         """Start the deadline and return the answer."""
@@ -109,9 +114,11 @@ class DeadlineTlsConnection(HTTPSConnection):
 
     longest_head: int | None = None
     reading: socket.socket | None = None
+    dial: Dial | None = None
 
     def _new_conn(self) -> socket.socket:
-        plain = with_deadline(super()._new_conn())
+        dial = type(self).dial
+        plain = with_deadline(dial(self) if dial else super()._new_conn())
         plain.arm(plain.gettimeout())
         return plain
 

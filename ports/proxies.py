@@ -9,6 +9,9 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
+_SOCKS_SCHEMES = ("socks5", "socks5h")
+PROXY_SCHEMES = ("http", "https", *_SOCKS_SCHEMES)
+
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
     """The URL of the proxy for `url`, including its scheme; None for a direct connection."""
@@ -19,6 +22,11 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
     if is_loopback(target.hostname) or _is_excluded(target, environ.get("no_proxy") or environ.get("NO_PROXY", "")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def is_socks(proxy: str) -> bool:
+    """True if the URL of a proxy has a scheme of SOCKS5."""
+    return proxy.partition("://")[0].lower() in _SOCKS_SCHEMES
 
 
 def is_loopback(host: str) -> bool:

@@ -162,6 +162,12 @@ def test_other_servers_are_reached_through_the_proxy() -> None:
         outcome(begin(Address("http://basic-tikv-0.basic-tikv-peer.default:20160"), http_proxy="http://127.0.0.1:1"))
 
 
+def test_a_socks_proxy_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ApiError, match=r"gRPC goes through http:// proxies only; name the host in NO_PROXY") as raised:
+        begin(Address("http://basic-tikv-0.basic-tikv-peer.default:20160"), http_proxy="socks5://127.0.0.1:1")
+    assert is_not_offered(raised.value)
+
+
 def test_names_the_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(ApiError, match="the Python package grpcio is not installed") as raised:

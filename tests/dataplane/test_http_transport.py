@@ -22,6 +22,7 @@ from ports.transport import (
     TransportError,
 )
 from tests.dataplane.certificates import Authority
+from tests.socks_proxy import socks_proxy
 
 Peer = Callable[[socket.socket], None]
 
@@ -353,10 +354,36 @@ def test_proxies_come_from_the_environment_alone() -> None:
 
 
 def test_a_proxy_that_is_not_supported_is_named_with_the_way_out() -> None:
-    transport = HttpTransport({"all_proxy": "socks5h://user:secret@127.0.0.1:1080"})
+    transport = HttpTransport({"all_proxy": "socks4://user:secret@127.0.0.1:1080"})
     with pytest.raises(ConnectionRefused) as refused:
         transport.request(Request("GET", "http://192.0.2.1:2379/"))
-    assert "only http:// and https:// proxies are supported, not socks5h://; name another one" in str(refused.value)
+    assert "a proxy is http://, https:// or socks5://, not socks4://; name another one" in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_socks_proxy_carries_requests_and_keeps_their_connection() -> None:
+    heads: list[bytes] = []
+
+    def twice(connection: socket.socket) -> None:
+        for _ in range(2):
+            heads.append(_read_request(connection))
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with serving(twice) as port, socks_proxy(port) as proxy:
+        transport = HttpTransport({"HTTP_PROXY": f"socks5://{proxy.address}", "NO_PROXY": ".other"})
+        for path in ("a", "b"):
+            assert b"ok" == transport.request(Request("GET", f"http://demo-pd.ns:2379/{path}")).body
+        transport.close()
+    assert [("demo-pd.ns", 2379)] == proxy.asked
+    assert ["GET /a HTTP/1.1", "GET /b HTTP/1.1"] == [head.decode().splitlines()[0] for head in heads]
+
+
+def test_a_refusal_by_a_socks_proxy_counts_as_not_sent() -> None:
+    with socks_proxy(1, reply=4) as proxy:
+        transport = HttpTransport({"all_proxy": f"socks5://user:secret@{proxy.address}"})
+        with pytest.raises(ConnectionRefused, match="Host unreachable") as refused:
+            transport.request(Request("GET", "http://192.0.2.1:2379/"))
+        transport.close()
     assert "secret" not in str(refused.value)
 
 
@@ -418,6 +445,15 @@ def test_tls_presents_the_certificate_and_trusts_the_clusters_ca(authorities: tu
     with serving(answers(OK), ours.server()) as port:
         assert transport.request(get(port, scheme="https")).body == b"ok"
     transport.close()
+
+
+def test_tls_ends_at_the_server_behind_a_socks_proxy(authorities: tuple[Authority, Authority]) -> None:
+    ours, _ = authorities
+    with serving(answers(OK), ours.server()) as port, socks_proxy(port) as proxy:
+        material = replace(ours.material("client"), checks_names=False)
+        transport = HttpTransport({"HTTPS_PROXY": f"socks5h://{proxy.address}"}, material)
+        assert b"ok" == transport.request(Request("GET", "https://demo-pd.ns:2379/")).body
+        transport.close()
 
 
 def test_tls_refuses_a_server_of_another_ca(authorities: tuple[Authority, Authority]) -> None:

@@ -20,6 +20,7 @@ from ports.fencing import OpenFence
 from ports.sql import SqlLogin, SqlRefused
 from ports.transport import AnswerRefused, ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
 from tests.dataplane.certificates import Authority
+from tests.socks_proxy import socks_proxy
 
 GREETING = (
     b"\x0a8.0.11-TiDB-v8.5.0\0" + struct.pack("<I", 7) + b"12345678\0" + b"\xff\xf7\x2d\x02\0\xff\xff\x15" + b"\0" * 10
@@ -100,6 +101,13 @@ def test_a_user_without_a_password_logs_in_and_statements_follow() -> None:
     assert login[32:].startswith(b"root\0\0mysql_native_password\0")
     assert names.startswith(b"\x03SET NAMES utf8mb4")
     assert (b"\x03" + "SET x = 'é'".encode(), b"\x03FLUSH PRIVILEGES", b"\x01") == (first, second, leave)
+
+
+def test_a_login_goes_through_a_socks_proxy() -> None:
+    with serving(GREETING, OK, OK, OK, OK) as server, socks_proxy(server.login.port) as proxy:
+        login = replace(server.login, host="basic-tidb.default", port=4000)
+        MySqlConnector({"ALL_PROXY": f"socks5://{proxy.address}"}).execute(login, ["FLUSH PRIVILEGES"])
+    assert [("basic-tidb.default", 4000)] == proxy.asked
 
 
 def test_another_method_of_authentication_gets_an_empty_answer() -> None:

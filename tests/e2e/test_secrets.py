@@ -86,7 +86,7 @@ def place(sandbox: Place) -> Place:
         f"users: [{{name: a, user: {{client-key-data: {_CANARY}, client-certificate-data: {_CANARY}}}}}]\n"
         "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n"
         "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n",
-        f"clusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:1', proxy-url: 'socks5://me:{_CANARY}@h:1'}}}}]\n"
+        f"clusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:1', proxy-url: 'socks4://me:{_CANARY}@h:1'}}}}]\n"
         "users: [{name: a, user: {}}]\n"
         "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n",
         f"clusters: [{{name: a, cluster: {{server: 'ftp://me:{_CANARY}@h:1'}}}}]\n"

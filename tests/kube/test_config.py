@@ -71,8 +71,10 @@ def test_an_extension_names_the_proxy_that_reaches_pods(tmp_path: Path, clock: F
         read(*each).pods_proxy_url
         for each in ([other], [{"name": POD_NETWORK}], [{"name": POD_NETWORK, "extension": 1}])
     ]
-    with pytest.raises(ConfigError, match=r"extensions\[pod-network\].proxy-url: only http:// and https://"):
-        read({"name": POD_NETWORK, "extension": {"proxy-url": "socks5://x:1"}})
+    with pytest.raises(
+        ConfigError, match=r"extensions\[pod-network\].proxy-url: a proxy is http://, https:// or socks5://"
+    ):
+        read({"name": POD_NETWORK, "extension": {"proxy-url": "socks4://x:1"}})
 
 
 def test_the_flag_wins_over_the_environment(tmp_path: Path, clock: FakeClock) -> None:
@@ -214,7 +216,7 @@ def test_an_auth_provider_gives_its_token(tmp_path: Path, clock: FakeClock) -> N
         ({"clusters": "x"}, r"Expected `array`, got `str` - at `\$.clusters`"),
         ({"cluster": {"server": "10.0.0.1:6443"}}, r"clusters\[c\].cluster.server must be a URL"),
         ({"cluster": {"server": None}}, r"clusters\[c\].cluster.server must be a URL"),
-        ({"cluster": {"proxy-url": "socks5://x:1"}}, "proxy-url: only http:// and https:// proxies"),
+        ({"cluster": {"proxy-url": "socks4://x:1"}}, "proxy-url: a proxy is http://, https:// or socks5://"),
         (
             {"cluster": {"certificate-authority": "no.pem"}},
             r"certificate-authority: cannot read .*no.pem: No such file",

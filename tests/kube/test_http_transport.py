@@ -1,5 +1,6 @@
 import contextlib
 import gzip
+import itertools
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from ports.transport import (
     TransportError,
 )
 from tests.kube.servers import Certificates, Peer, RawServer, certificates, serving
+from tests.socks_proxy import socks_proxy
 
 __all__ = ["certificates"]
 
@@ -632,6 +634,59 @@ def test_a_kubeconfigs_proxy_is_used_with_its_password(pair: Callable[..., Pair]
 
     assert heads[0].startswith("GET http://kube.example/api/v1/pods HTTP/1.1\r\n")
     assert "proxy-authorization: Basic dXNlcjpwYUBzc+KCrA==\r\n" in heads[0]
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_requests_and_watches_go_through_a_socks_proxy(
+    pair: Callable[..., Pair], certificates: Certificates, encrypted: bool
+) -> None:
+    def serve(peer: Peer) -> None:
+        if "watch=" in peer.head():
+            peer.begin_chunks()
+            peer.chunk(event("ADDED", pod("a")))
+            peer.hang()
+        else:
+            peer.answer(200, b"{}")
+
+    tls = {"tls": replace(Tls(ca=certificates.ca), server_name="127.0.0.1")} if encrypted else {}
+    server = f"{'https' if encrypted else 'http'}://kube.example:6443"
+    both = pair(serve, certificates if encrypted else None, server=server, **tls)
+    with socks_proxy(both.server.port) as proxy:
+        config = replace(both.transport._config, proxy_url=f"socks5://{proxy.address}")
+        transport = HttpTransport(config, {}, SystemClock())
+        transport.request(GET)
+        watch = Client(transport).watch(PODS, resource_version="1", timeout_seconds=60)
+        assert ["a"] == names(itertools.islice(watch, 1))
+        watch.close()
+        transport.close()
+    assert [("kube.example", 6443)] * 2 == proxy.asked
+
+
+def test_closing_the_transport_ends_a_watch_through_a_socks_proxy(pair: Callable[..., Pair]) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.begin_chunks()
+        peer.hang()
+
+    both = pair(serve, server="http://kube.example")
+    with socks_proxy(both.server.port) as proxy:
+        config = replace(both.transport._config, proxy_url=f"socks5h://{proxy.address}")
+        transport = HttpTransport(config, {}, SystemClock())
+        watch = Client(transport).watch(PODS, resource_version="1", timeout_seconds=60)
+        threading.Timer(0.05, transport.close).start()
+        with pytest.raises(ConnectionLost):
+            next(iter(watch))
+        watch.close()
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "all_proxy"])
+def test_a_refusal_by_a_socks_proxy_counts_as_not_sent(variable: str) -> None:
+    with socks_proxy(1, reply=2) as proxy:
+        environ = {variable: f"socks5://{proxy.address}"}
+        transport = HttpTransport(ClusterConfig("https://kube.example", "test"), environ, SystemClock())
+        with pytest.raises(ConnectionRefused, match=r"the SOCKS proxy at .*not allowed"):
+            transport.request(GET)
+        transport.close()
 
 
 def test_a_refusal_by_the_proxy_counts_as_not_sent(pair: Callable[..., Pair]) -> None:

@@ -1,6 +1,7 @@
 """Certificates that another program renews while the operator runs."""
 
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ import yaml
 
 from kube.config import ClusterConfig, ConfigError, load_kubeconfig
 from kube.http_transport import HttpTransport
+from ports import socks
 from ports.clock import FakeClock
 from ports.transport import Request, TlsError
 from tests.certificates import Authority, Pair
@@ -136,10 +138,17 @@ def test_trusts_a_renewed_authority_from_the_second_attempt(world: World, ask: C
     assert "first" == ask()
 
 
+def test_an_error_names_the_package_that_a_socks_proxy_needs(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "socks", None)
+    socks._dialling_socket.cache_clear()
+    with pytest.raises(ConfigError, match=r"^HTTPS_PROXY or ALL_PROXY: .* PySocks \(the extra `socks`\)"):
+        HttpTransport(ClusterConfig("https://kube.example", "test"), {"ALL_PROXY": "socks5://h:1080"}, clock)
+
+
 @pytest.mark.parametrize(
     ("proxy", "told"),
     [
-        ("socks5://10.0.0.1:1080", r"^HTTPS_PROXY or ALL_PROXY: only http:// and .* not socks5://; .* in NO_PROXY$"),
+        ("socks4://10.0.0.1:1080", r"^HTTPS_PROXY or ALL_PROXY: a proxy is http://.* not socks4://; .* in NO_PROXY$"),
         ("http://", r"^HTTPS_PROXY or ALL_PROXY: the proxy is no URL such as http://host:3128$"),
         ("http://u:secret@10.0.0.1:99999", r"^HTTPS_PROXY or ALL_PROXY: the proxy is no URL such as http://host:3128$"),
         ("10.0.0.1:abc", r"^HTTPS_PROXY or ALL_PROXY: the proxy is no URL such as http://host:3128$"),

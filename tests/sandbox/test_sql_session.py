@@ -81,7 +81,7 @@ def test_returns_rows_to_clients_of_the_protocol(basic: OperatorWorld, proxy: in
 
 @pytest.mark.parametrize(
     ("url", "why"),
-    [("socks5://127.0.0.1:1", "ALL_PROXY names socks5://"), ("http://127.0.0.1:1", "the proxy at 127.0.0.1: ")],
+    [("https://127.0.0.1:1", "ALL_PROXY names https://"), ("http://127.0.0.1:1", "the proxy at 127.0.0.1: ")],
 )
 def test_names_an_unusable_proxy(url: str, why: str) -> None:
     with pytest.raises(ConnectionRefused, match=why):
