@@ -576,8 +576,8 @@ _SCALING: Mapping[str, Reason] = {
         "Remove the settings, or write what the message says instead.",
     ),
     "FieldsIgnored": Reason(
-        "Fields of the spec have no effect, never or not beside what else it says. The condition `FieldsIgnored` names "
-        "each of them, and what to write instead.",
+        "Fields of the spec or annotations have no effect, never or not beside what else it says. The condition "
+        "`FieldsIgnored` names each of them, and what to write instead.",
         "It does everything else as the spec says; no pod is restarted for it.",
         "Remove the fields, or write what the message says instead.",
     ),

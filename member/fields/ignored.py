@@ -1,4 +1,4 @@
-"""Fields that a user has set without effect, in general or in this cluster. A pure function of a spec."""
+"""Fields and annotations that a user has set without effect, in general or in this cluster. Pure functions."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cache
@@ -12,6 +12,7 @@ from apis.identity import speaks_sql_tls, tls_enabled
 from apis.problem import Problem
 from apis.shared import Json, LogTailerSpec, WorkloadSpec
 from apis.tidbcluster import TidbCluster
+from member import labels
 from member.fields import backups, monitors
 from member.fields.declared import ITEM, NO_EFFECT, REMOVE, NoEffect, fields, fields_of, last_fit
 from member.startscript import options
@@ -23,6 +24,7 @@ def ignored(tc: Cluster, spec: Json) -> list[Problem]:
     Empty and false values are not reported.
     """
     problems = [*_images(tc, spec), *(problem for own in components(tc) for problem in _volumes(own, spec))]
+    problems += _annotations(tc)
     return [*problems, *(_declared(tc, spec) if isinstance(tc, TidbCluster) else ignored_by(tc.kind, spec))]
 
 
@@ -61,6 +63,17 @@ def _is_below(path: str, tables: Container[str]) -> bool:
     """True if one of the tables on the way to a field is among `tables`."""
     steps = path.split(".")
     return any(".".join(steps[:end]) in tables for end in range(1, len(steps)))
+
+
+# Annotations
+
+
+def _annotations(tc: Cluster) -> Iterator[Problem]:
+    """An annotation that only "true" switches on, with another value."""
+    value = tc.metadata.annotations.get(labels.TIDB_SCALE_SELECTOR, "")
+    if value not in ("", "true", "false"):
+        why = NoEffect('only "true" writes the selector of TiDB\'s pods', 'set it to "true", or remove it')
+        yield _problem(f"metadata.annotations[{labels.TIDB_SCALE_SELECTOR}]", value, why)
 
 
 # Images

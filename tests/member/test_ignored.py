@@ -13,6 +13,7 @@ from cli.fields.probe import built_objects
 from cli.fields.samples import SETTINGS, Pair, pairs
 from kube.objects import Json, condition_of
 from kube.resources import STATEFUL_SETS
+from member import labels
 from member.fields import ignored as module
 from member.fields.declared import AT_RUN_TIME, NO_EFFECT, fields, fits, last_fit
 from member.fields.ignored import NEEDS, ignored
@@ -103,6 +104,14 @@ def test_an_image_in_use_is_not_named_as_ignored() -> None:
 def test_an_entry_of_a_list_is_named_by_its_place() -> None:
     spec = minimal() | {"pdms": [{"name": "tso", "replicas": 1}, {"name": "scheduling", "replicas": 2}]}
     assert {"spec.pdms[0].replicas", "spec.pdms[1].replicas"} == named(spec).keys()
+
+
+@pytest.mark.parametrize(("value", "is_named"), [("True", True), ("yes", True), ("true", False), ("false", False)])
+def test_names_an_annotation_that_switches_nothing_on(value: str, is_named: bool) -> None:
+    meta = {"name": "c", "namespace": "ns", "annotations": {labels.TIDB_SCALE_SELECTOR: value}}
+    tc = with_defaults(decode({"metadata": meta, "spec": minimal()}, TidbCluster))
+    messages = [problem.message for problem in ignored(tc, minimal())]
+    assert is_named == any('only "true" writes the selector of TiDB\'s pods' in message for message in messages)
 
 
 def test_false_and_default_values_request_nothing() -> None:
