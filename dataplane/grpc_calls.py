@@ -51,12 +51,12 @@ class _Pending:
         if code == 0:
             answer: bytes = self._future.result()
             return answer
-        said, url = shortened(self._future.details() or ""), self._call.url + self._call.method
+        details, url = shortened(self._future.details() or ""), self._call.url + self._call.method
         if code in (_CANCELLED, _DEADLINE_EXCEEDED):
             raise RequestTimeout("gRPC", url, f"no answer within {self._call.timeout:.0f} s")
         if code == _UNAVAILABLE:
-            raise ConnectionLost("gRPC", url, said)
-        raise CallRefused(code, said)
+            raise ConnectionLost("gRPC", url, details)
+        raise CallRefused(code, details)
 
     def cancel(self) -> None:
         """See `PendingCall`."""

@@ -78,9 +78,9 @@ class Agent:
 
     def end_pod(self, pod: str) -> Answer:
         """Remove a pod's network: its address answers no more. Idempotent."""
-        found = self._pods.pop(pod, None)
-        if found is not None:
-            _kill(found[0], signal.SIGKILL)
+        network = self._pods.pop(pod, None)
+        if network is not None:
+            _kill(network[0], signal.SIGKILL)
         for path in self._in_memory.pop(pod, ()):
             _check(_LIBC.umount2(path.encode(), _DETACH))
         return {}, ()
@@ -108,14 +108,14 @@ class Agent:
     ) -> Answer:
         """Start a container's first process in its pod; `setup` is a command that becomes it."""
         holder, _ = self._pods[pod]
-        told = os.pipe()
+        pipe = os.pipe()
         middle = os.fork()
         if not middle:
-            _start(holder, setup, environment, told[1], output)
-        os.close(told[1])
+            _start(holder, setup, environment, pipe[1], output)
+        os.close(pipe[1])
         os.close(output)
-        pid = int(os.read(told[0], 32) or b"0")
-        os.close(told[0])
+        pid = int(os.read(pipe[0], 32) or b"0")
+        os.close(pipe[0])
         if not pid:
             return {"error": "can't enter the namespaces of the pod"}, ()
         self._live[container] = pid
@@ -185,7 +185,7 @@ def _hold(ready: int, go: int, hostname: str) -> None:
         signal.pause()
 
 
-def _start(holder: int, setup: Sequence[str], environment: Mapping[str, str], told: int, output: int) -> None:
+def _start(holder: int, setup: Sequence[str], environment: Mapping[str, str], pipe: int, output: int) -> None:
     """In a child: fork the container's first process, report its id, and end; never returns."""
     try:
         for kind in ("net", "uts"):
@@ -194,12 +194,12 @@ def _start(holder: int, setup: Sequence[str], environment: Mapping[str, str], to
         _unshare(_NEW_MOUNTS | _NEW_PROCESSES)
         pid = os.fork()
         if pid:
-            os.write(told, str(pid).encode())
+            os.write(pipe, str(pid).encode())
             os._exit(0)
         os.setsid()
-        for each in (signal.SIGPIPE, signal.SIGXFSZ):
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
             # Python ignores them, and a program would inherit that
-            signal.signal(each, signal.SIG_DFL)
+            signal.signal(number, signal.SIG_DFL)
         nothing = os.open("/dev/null", os.O_RDONLY)
         os.dup2(nothing, 0)
         os.dup2(output, 1)
@@ -229,24 +229,24 @@ def _kill(pid: int, number: int) -> None:
 
 def _ports(holder: int) -> set[int]:
     """The TCP ports on which a network listens."""
-    found = set()
+    ports = set()
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{holder}/net/{name}").read_text("ascii").splitlines()[1:]:
                 local, _, state = line.split()[1:4]
                 if state == _LISTEN:
-                    found.add(int(local.rpartition(":")[2], 16))
-    return found
+                    ports.add(int(local.rpartition(":")[2], 16))
+    return ports
 
 
 def _ip(*commands: str, of: int | None = None) -> None:
     """Configure the network. Raises RuntimeError with the message of `ip`."""
     enter = ["nsenter", f"--net=/proc/{of}/ns/net"] if of is not None else []
-    found = subprocess.run(  # noqa: S603  (its own commands)
+    result = subprocess.run(  # noqa: S603  (its own commands)
         [*enter, "ip", "-batch", "-"], input="\n".join(commands), text=True, capture_output=True, check=False
     )
-    if found.returncode:
-        raise RuntimeError(f"ip: {found.stderr.strip()}")
+    if result.returncode:
+        raise RuntimeError(f"ip: {result.stderr.strip()}")
 
 
 def serve(control: socket.socket, agent: Agent) -> None:
@@ -279,17 +279,17 @@ def serve(control: socket.socket, agent: Agent) -> None:
         except (OSError, RuntimeError, KeyError) as error:
             answer, sent = {"error": str(error)}, ()
         _send(control, json.dumps(answer).encode(), sent)
-        for each in sent:
-            os.close(each)
+        for descriptor in sent:
+            os.close(descriptor)
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
     data, extra, _, _ = control.recvmsg(_LARGEST, socket.CMSG_SPACE(4))
-    found = array.array("i")
+    descriptors = array.array("i")
     for level, kind, content in extra:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            found.frombytes(content[: len(content) - len(content) % found.itemsize])
-    return data, list(found)
+            descriptors.frombytes(content[: len(content) - len(content) % descriptors.itemsize])
+    return data, list(descriptors)
 
 
 def _send(control: socket.socket, data: bytes, descriptors: Sequence[int]) -> None:

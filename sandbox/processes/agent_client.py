@@ -70,8 +70,10 @@ class Agent:
         try:
             self._receive()
         except (AgentError, OSError) as error:
-            said = self.close().strip()
-            raise Unavailable(f"this machine cannot make namespaces for pods: {_advice(said or str(error))}") from None
+            stderr = self.close().strip()
+            raise Unavailable(
+                f"this machine cannot make namespaces for pods: {_advice(stderr or str(error))}"
+            ) from None
 
     def ask(self, do: str, *, output: int | None = None, **arguments: object) -> Json:
         """The answer to a command; `output` is a file descriptor to pass. Raises AgentError."""
@@ -121,18 +123,18 @@ class Agent:
 
     def _receive(self) -> tuple[Json, Sequence[int]]:
         data, extra, _, _ = self._control.recvmsg(_LARGEST, sockets.CMSG_SPACE(4))
-        found = array.array("i")
+        descriptors = array.array("i")
         for level, kind, content in extra:
             if (level, kind) == (sockets.SOL_SOCKET, sockets.SCM_RIGHTS):
-                found.frombytes(content)
+                descriptors.frombytes(content)
         if not data:
             raise AgentError("the agent of the real processes has ended")
         answer: Json = json.loads(data)
         if "error" in answer:
-            for each in found:
-                os.close(each)
+            for descriptor in descriptors:
+                os.close(descriptor)
             raise AgentError(str(answer["error"]))
-        return answer, found
+        return answer, descriptors
 
 
 def check_tools() -> None:
@@ -147,10 +149,10 @@ def check_tools() -> None:
         raise Unavailable("the pods' DNS server needs dnslib: pip install 'tidb-operator-py[real]'")
 
 
-def _advice(said: str) -> str:
-    if "unshare" in said or "not permitted" in said:
+def _advice(output: str) -> str:
+    if "unshare" in output or "not permitted" in output:
         return (
-            f"{said}. Run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 "
+            f"{output}. Run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 "
             "kernel.apparmor_restrict_unprivileged_userns=0; in a container they need CAP_SYS_ADMIN and CAP_NET_ADMIN"
         )
-    return said
+    return output

@@ -23,12 +23,12 @@ def answer(query: bytes, addresses: Addresses) -> bytes | None:
     if asked.header.qr or not asked.questions:
         return None
     reply = DNSRecord(DNSHeader(id=asked.header.id, qr=1, aa=1, rd=asked.header.rd, ra=1), q=asked.q)
-    found = addresses(str(asked.q.qname).rstrip(".").lower())
-    if not found:
+    known = addresses(str(asked.q.qname).rstrip(".").lower())
+    if not known:
         reply.header.rcode = RCODE.NXDOMAIN
     elif asked.q.qtype == QTYPE.A:
-        for each in sorted(found, key=IPv4Address):
-            reply.add_answer(RR(asked.q.qname, QTYPE.A, ttl=_TTL, rdata=A(each)))
+        for address in sorted(known, key=IPv4Address):
+            reply.add_answer(RR(asked.q.qname, QTYPE.A, ttl=_TTL, rdata=A(address)))
     packed: bytes = reply.pack()
     return packed
 
@@ -36,8 +36,8 @@ def answer(query: bytes, addresses: Addresses) -> bytes | None:
 def answer_datagram(listening: socket.socket, addresses: Addresses) -> None:
     """Answer one query over UDP."""
     query, sender = listening.recvfrom(_LARGEST)
-    if (found := answer(query, addresses)) is not None:
-        listening.sendto(found, sender)
+    if (packet := answer(query, addresses)) is not None:
+        listening.sendto(packet, sender)
 
 
 def answer_stream(connection: socket.socket, addresses: Addresses) -> None:
@@ -45,7 +45,7 @@ def answer_stream(connection: socket.socket, addresses: Addresses) -> None:
     connection.settimeout(_TIMEOUT)
     with connection, connection.makefile("rb") as reader:
         while len(head := reader.read(2)) == 2:
-            found = answer(reader.read(int.from_bytes(head, "big")), addresses)
-            if found is None:
+            packet = answer(reader.read(int.from_bytes(head, "big")), addresses)
+            if packet is None:
                 return
-            connection.sendall(len(found).to_bytes(2, "big") + found)
+            connection.sendall(len(packet).to_bytes(2, "big") + packet)

@@ -59,13 +59,13 @@ class Gateway:
 
     def step(self) -> float | None:
         """Open and close sockets so that the current Services and simulated pods have one each."""
-        wanted = set(self._of_services()) | set(self._of_simulated_pods())
+        endpoints = set(self._of_services()) | set(self._of_simulated_pods())
         with self._lock:
-            for each in self._open.keys() - wanted:
-                listening = self._open.pop(each)
+            for endpoint in self._open.keys() - endpoints:
+                listening = self._open.pop(endpoint)
                 self._selector.unregister(listening)
                 listening.close()
-            for address, port in sorted(wanted - self._open.keys()):
+            for address, port in sorted(endpoints - self._open.keys()):
                 try:
                     listening = self._agent.listen(address, port)
                 except AgentError as error:
@@ -98,13 +98,13 @@ class Gateway:
         ]
 
     def _of_simulated_pods(self) -> list[tuple[str, int]]:
-        found = []
+        endpoints = []
         for pod in self._cluster.list(PODS):
             address = pod.get("status", {}).get("podIP")
             running = self._network.of(pod["metadata"]["uid"])
             if address and running and not any(isinstance(each.process, RealProcess) for each in running):
-                found += [(address, port) for port in sorted(_ports(pod))]
-        return found
+                endpoints += [(address, port) for port in sorted(_ports(pod))]
+        return endpoints
 
     def _addresses(self, name: str) -> list[str]:
         return self._network.addresses(name, Origin()) if ".svc." in f"{name}." else []
@@ -137,10 +137,10 @@ class Gateway:
             if (address, port) == (GATEWAY, _DNS_PORT):
                 dns.answer_stream(connection, self._addresses)
                 return
-            found = self._network.target(address, port, Origin())
-            if found is None:
+            destination = self._network.target(address, port, Origin())
+            if destination is None:
                 return
-            running, target = found
+            running, target = destination
             if isinstance(running.process, RealProcess):
                 with running.process.connect(target, _CONNECTS_WITHIN) as other:
                     pass_through(connection, other)

@@ -252,11 +252,11 @@ def _programs(directory: Path) -> dict[str, dict[str, Path]]:
     """
     if not directory.is_dir():
         raise Unavailable(f"{directory} is no directory")
-    found: dict[str, dict[str, Path]] = {}
+    programs: dict[str, dict[str, Path]] = {}
     for pattern in ("*", "*/v*/*", "*/v*/*/*"):
         for path in sorted(filter(_is_program, directory.glob(pattern)), key=_version):
-            found.setdefault(path.name, {})[_version_text(path, directory)] = path.absolute()
-    return found
+            programs.setdefault(path.name, {})[_version_text(path, directory)] = path.absolute()
+    return programs
 
 
 def _version_text(path: Path, directory: Path) -> str:

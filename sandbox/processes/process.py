@@ -76,12 +76,12 @@ class RealProcess:
     def _seen(self) -> tuple[frozenset[int], Exit | None]:
         """The ports on which its pod listens, and its end."""
         try:
-            found = self._agent.ask("look", pod=self._launch.pod_uid, container=self._container)
+            seen = self._agent.ask("look", pod=self._launch.pod_uid, container=self._container)
         except AgentError as error:
             return frozenset(), Exit(137, str(error))
-        code: int | None = found["exit"]
+        code: int | None = seen["exit"]
         if code is None:
-            return frozenset(found["ports"]), None
+            return frozenset(seen["ports"]), None
         self._reader.join(_READ_WITHIN)
         return frozenset(), Exit(code, self._last_words() if code else "")
 
