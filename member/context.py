@@ -139,7 +139,8 @@ class ClusterContext:
     `removed` are components that run although the spec lacks them; `tc` has them as they run. `unavailable` are the
     verdicts on components that are out of service. `missing_certificates` names unusable TLS Secrets that running pods
     would mount after their next restart. `rolls_to_come` are components whose pods will or may have to be restarted,
-    and whose roll has not begun. `refused_upgrades` are components that do not take the version in the spec, and why.
+    and whose roll has not begun. `volume_turns` names, by component, the pod that waits for the new storage class of
+    its volumes before it restarts. `refused_upgrades` are components that do not take the version in the spec, and why.
     """
 
     owner: Object
@@ -152,6 +153,7 @@ class ClusterContext:
     unavailable: dict[str, Verdict] = field(default_factory=dict)
     missing_certificates: str = ""
     rolls_to_come: set[str] = field(default_factory=set)
+    volume_turns: dict[str, str] = field(default_factory=dict)
     refused_upgrades: dict[str, Refused] = field(default_factory=dict)
     held: Held = Held.NO
     memory: ClusterMemory = field(default_factory=ClusterMemory)

@@ -621,7 +621,8 @@ _VOLUMES: Mapping[str, Reason] = {
         "Volumes get another storage class or volume attributes class in place, and the storage driver has not changed "
         "all of them yet.",
         "It changes the volumes of one pod after another, and a volume again after six hours at the earliest, "
-        "because storage providers refuse that before. No pod is restarted.",
+        "because storage providers refuse that before. No pod is restarted. In an upgrade, each TiKV waits "
+        "at most ten minutes for it, without leaders.",
         "Nothing, unless the message names an error of the storage driver: `kubectl describe pvc CLAIM` shows more. If "
         "its driver has not begun after minutes, see whether it supports VolumeAttributesClass.",
     ),

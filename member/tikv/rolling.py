@@ -7,6 +7,9 @@ written before anything else, and kept until they have returned. The pod has the
 PD has the scheduler, which decides whether leaders move (F17). The operator removes a scheduler without a mark from a
 store that it has evicted: a late request has created it (F16). It keeps other users' schedulers, and emits an event.
 
+With another storage class in the spec, the volumes of a pod change between its eviction and its restart, as in v1.6
+(VMOD-9).
+
 While a log backup runs, TiKV then flushes what it holds of it, or its checkpoint would stand still until the next TiKV
 has read everything again. The call runs beside the reconciles, which only read its answer.
 """
@@ -53,6 +56,7 @@ from member.stores.rolling import (
     spare_unready,
     stores_unknown,
 )
+from member.volumes.changes import before_restart
 from ports import duration
 
 _MIN_LEADERS = 200
@@ -362,7 +366,7 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
 
 async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     if _is_alone(ctx):
-        return await flush_log_backup(ctx, pod)
+        return before_restart(ctx, "tikv", pod) or await flush_log_backup(ctx, pod)
     store = store_of(ctx, TIKV_STORES, pod.metadata.name)
     if store is None:
         return serving_unseen(ctx, TIKV_STORES, pod.metadata.name)
@@ -372,7 +376,8 @@ async def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
         return waiting
     if not _is_marked(pod, store) and (waiting := await quorum_wait(ctx, pd, pod, own, restarts=False)):
         return waiting
-    if waiting := await evict(ctx, pod, store) or await flush_log_backup(ctx, pod):
+    waiting = await evict(ctx, pod, store) or before_restart(ctx, "tikv", pod)
+    if waiting := waiting or await flush_log_backup(ctx, pod):
         return waiting
     return others_away(ctx, TIKV_STORES, stores, own) or await quorum_wait(ctx, pd, pod, own, restarts=True)
 

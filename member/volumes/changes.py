@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apis import predicates
-from apis.accessor import Component, workloads
+from apis.accessor import Component, find, workloads
 from apis.times import stamp
 from kube.actions import Apply, Create
 from kube.errors import AlreadyExists, ApiError, NotFound
@@ -25,6 +25,7 @@ from member.naming import pod_name, pvc_name
 from member.objects.stateful_set import ordinals_of
 from member.objects.volumes import has_storage, has_storage_claims
 from member.observed.claims import Claim, DesiredVolume, desired_templates, desired_volumes, storage_class_of
+from member.observed.status import image_of
 from member.observed.troubles import trouble_of_growth
 from member.outcome import SOONEST, Done, Outcome, Refused, Wait, Waiting, in_time_for
 from member.polling import poll_since
@@ -57,6 +58,10 @@ MODIFYING = "ModifyingVolumes"
 
 _LOOK_AGAIN = 10.0
 """Seconds until the next check: no event reports a new storage class, and drivers take minutes."""
+
+_BEFORE_RESTART = "storage class before a restart"
+_LIMIT = 600.0
+"""Seconds that a restart waits for another storage class; drivers take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     body, wanted = live.decode(), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, spec.name)}}
     if sorted(names(body)) != sorted(names(wanted)):
         return Done("volumes were added or removed, which the component itself refuses")
-    seen = _in_turn(ctx, spec.name, body, list(_moves(ctx, spec, body)))
+    seen = _in_turn(ctx, spec, body, list(_moves(ctx, spec, body)))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
     refusals = {move.pod: move.step for move in moves if isinstance(move.step, Refuse)}
     judged = moves if volume_replacement.is_on(ctx) else ()
@@ -203,17 +208,64 @@ def _wanted(ctx: ClusterContext, spec: Component, volume: DesiredVolume, claim: 
     return replace(goal, obstacle=why)
 
 
-def _in_turn(ctx: ClusterContext, component: str, body: Json, moves: list[Move]) -> list[Move]:
+def _in_turn(ctx: ClusterContext, spec: Component, body: Json, moves: list[Move]) -> list[Move]:
     """The moves, of which only the volumes of one pod begin to change the storage class (VMOD-8).
 
-    A pod is next once all lower ones have their class. None begins while the component changes otherwise (VMOD-9).
+    A pod is next once all lower ones have their class. While the component changes otherwise, or is about to, none
+    begins but a pod that waits for it before its restart (VMOD-9).
     """
-    next_pod = next((move.pod for move in moves if changes_class(move.claim, move.wanted)), None)
-    if next_pod is None:
+    changing = [move for move in moves if changes_class(move.claim, move.wanted)]
+    if not changing:
         return moves
+    turn = ctx.volume_turns.get(spec.name)
+    next_pod = _has_begun(changing) or turn or changing[0].pod
     # slow volumes may be the cause if pods are not Ready
-    is_idle = volume_replacement.is_settled(ctx, component, body)
-    return [_held(move, next_pod, is_idle=is_idle) for move in moves]
+    is_idle = volume_replacement.is_settled(ctx, spec.name, body) and not _will_roll(ctx, spec, body)
+    return [_held(move, next_pod, is_idle=is_idle or next_pod == turn) for move in moves]
+
+
+def _will_roll(ctx: ClusterContext, spec: Component, body: Json) -> bool:
+    """True if the component has to restart its pods and waits for others; a version that it refuses does not count."""
+    has_other_image = image_of(body, spec.name) != spec.image and spec.name not in ctx.refused_upgrades
+    return spec.name in ctx.rolls_to_come or has_other_image
+
+
+def _has_begun(changing: Sequence[Move]) -> str:
+    """The pod whose volumes are changing already; empty if none has begun."""
+    return next((move.pod for move in changing if move.claim.has_left_class), "")
+
+
+def before_restart(ctx: ClusterContext, component: str, pod: Object) -> Waiting | None:
+    """The wait for the new storage class of a pod's volumes before the pod restarts, which `act` changes (VMOD-9).
+
+    None if there is nothing to wait for: volumes that may change only hours later, a change that is refused, or another
+    pod whose volumes have not finished. After ten minutes the pod restarts: volumes serve while they change, and the
+    next pod would wait as long.
+    """
+    watches, uid, spec = ctx.memory.stopwatches, pod.metadata.uid, find(ctx.tc, component)
+    live = ctx.stateful_set(component)
+    if not ctx.settings.modifies_volumes or spec is None or live is None:
+        return None
+    moves = list(_moves(ctx, spec, live.decode()))
+    changing = [move for move in moves if changes_class(move.claim, move.wanted)]
+    own = [move for move in changing if move.pod == pod.metadata.name and not _is_pausing(move)]
+    if not own or any(isinstance(move.step, Refuse) for move in moves):
+        watches.forget(_BEFORE_RESTART, uid)
+        return None
+    if _has_begun(changing) not in ("", pod.metadata.name):
+        return None
+    if watches.look(_BEFORE_RESTART, uid, ctx.deps.clock).seconds >= _LIMIT:
+        return None
+    ctx.volume_turns[component] = pod.metadata.name
+    new = own[0].wanted.storage_class
+    step = f"waiting at most {_LIMIT:.0f} s until the volumes of pod {pod.metadata.name} have storage class {new}"
+    way_out = f"`kubectl describe pvc {own[0].claim.name}` shows what the storage driver does"
+    return Waiting(MODIFYING, f"{step}, before restarting it", _LOOK_AGAIN, step=step, way_out=way_out)
+
+
+def _is_pausing(move: Move) -> bool:
+    """True if a volume changed so recently that its next change has to wait."""
+    return isinstance(move.step, Wait) and bool(move.step.seconds)
 
 
 def _held(move: Move, next_pod: str, *, is_idle: bool) -> Move:

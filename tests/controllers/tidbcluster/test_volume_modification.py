@@ -14,9 +14,10 @@ from kube.resources import (
     STORAGE_CLASSES,
     VOLUME_ATTRIBUTES_CLASSES,
 )
+from member.labels import EVICT_LEADER_BEGIN_TIME
 from member.volumes.growth import COOL_DOWN
 from rehearsal.operator import SETTINGS
-from sandbox.controllers.volume_attributes import ATTRIBUTES
+from sandbox.controllers.volume_attributes import ATTRIBUTES, Resizer
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 ON = replace(SETTINGS, modifies_volumes=True)
@@ -258,3 +259,60 @@ def test_names_an_attributes_class_of_a_stranger(ebs: OperatorWorld) -> None:
     ebs.admin.delete(VOLUME_ATTRIBUTES_CLASSES, ours["metadata"]["name"])
     ebs.admin.create(VOLUME_ATTRIBUTES_CLASSES, strange)
     assert f"VolumeAttributesClass {ours['metadata']['name']} exists and is not the operator's" in refusal(ebs)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("VMOD-9")
+def test_in_an_upgrade_each_tikv_gets_its_class_between_eviction_and_restart(ebs: OperatorWorld) -> None:
+    """The highest pod comes first, and no two pods change at once."""
+    before, seen = pods(ebs), []
+    names = sorted(name for name in before if "-tikv-" in name)
+    ebs.change(version="v8.5.3", tikv={"storageClassName": "fast"})
+
+    def look() -> bool:
+        now = ebs.every(PODS)
+        restarted = tuple(pods(ebs).get(name) != before[name] for name in names)
+        evicted = {
+            pod["metadata"]["name"] for pod in now if EVICT_LEADER_BEGIN_TIME in pod["metadata"].get("annotations", {})
+        }
+        asked = tuple(request is not None for request in requests(ebs))
+        begun = {name for name, is_asked in zip(names, asked, strict=True) if is_asked}
+        changed = tuple(each == FAST for each in attributes(ebs))
+        unfinished = {name for name, is_changed in zip(names, changed, strict=True) if not is_changed} & begun
+        assert len(unfinished) <= 1
+        assert unfinished <= evicted
+        seen.append((changed, restarted))
+        return recorded(ebs) == {"fast"} and ebs.reason() == "Done" and all(restarted)
+
+    ebs.run_until(look, 900.0)
+    # a pod restarts only with its new class
+    assert [] == [each for each in seen if any(restart and not done for done, restart in zip(*each, strict=True))]
+    assert ((False, False, True), (False, False, False)) in seen
+
+
+@pytest.mark.slow
+@pytest.mark.rule("VMOD-6", "VMOD-9")
+def test_an_upgrade_does_not_wait_for_the_pause_of_six_hours(ebs: OperatorWorld) -> None:
+    ebs.change(tikv={"storageClassName": "fast"})
+    ebs.run_until(lambda: recorded(ebs) == {"fast"} and ebs.reason() == "Done", 120.0)
+    ebs.change(version="v8.5.3", tikv={"storageClassName": "slow"})
+    before = pods(ebs)
+    ebs.run_until(lambda: pods(ebs).get("basic-tikv-2") not in (None, before["basic-tikv-2"]), 400.0)
+    assert [FAST] * 3 == attributes(ebs)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("VMOD-9")
+def test_an_upgrade_waits_ten_minutes_at_most_for_a_storage_driver(
+    ebs: OperatorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = pods(ebs)
+    monkeypatch.setattr(Resizer, "_ask_driver", lambda *_: None)
+    ebs.change(version="v8.5.3", tikv={"storageClassName": "fast"})
+    ebs.run_until(lambda: "the volumes of pod basic-tikv-2 have storage class fast" in ebs.progressing, 300.0)
+    began = ebs.clock.now()
+    ebs.run_until(lambda: pods(ebs).get("basic-tikv-2") != before["basic-tikv-2"], 900.0)
+    assert 590.0 < ebs.clock.now() - began < 700.0
+    # only the volumes of one pod change at a time: the next one does not wait
+    ebs.run_until(lambda: pods(ebs).get("basic-tikv-1") not in (None, before["basic-tikv-1"]), 300.0)
+    assert [None, None] == requests(ebs)[:2]
