@@ -40,9 +40,19 @@ def revision_of(workload: Json, number: int) -> Json:
             **annotations,
             "ownerReferences": [controller_reference(workload)],
         },
-        "data": {"spec": {"template": template | {"$patch": "replace"}}},
+        "data": _ordered({"spec": {"template": template | {"$patch": "replace"}}}),
         "revision": number,
     }
+
+
+def _ordered(data: Json) -> Json:
+    """The data with sorted keys, as controllers in Go write it.
+
+    A real API server stores its bytes. It sorts them in every patch, e.g. of the garbage collector, and would then
+    refuse data that has changed.
+    """
+    ordered: Json = msgspec.json.decode(msgspec.json.encode(data, order="sorted"))
+    return ordered
 
 
 def template_of(revision: Json) -> Json:

@@ -26,6 +26,7 @@ from tests.controlplane.processes import BINARIES, free_port
 from tests.e2e.operators import ROOT
 
 BINARY = ROOT / "hack" / "upstream" / "bin" / "tidb-controller-manager"
+ADVANCED_CONTROLLER = BINARY.parent / "advanced-statefulset-controller"
 _PODS = 5
 """The most pods of a component that have a name."""
 _PIECE = 1 << 16
@@ -207,7 +208,6 @@ def advanced_controller() -> Path:
 
     Its sources are in a repository alone, so it is never required.
     """
-    binary = BINARY.parent / "advanced-statefulset-controller"
-    if not binary.exists():
-        pytest.skip(f"no {binary.name}: run `make upstream` where its repository can be fetched")
-    return binary
+    if not ADVANCED_CONTROLLER.exists():
+        pytest.skip(f"no {ADVANCED_CONTROLLER.name}: run `make upstream` where its repository can be fetched")
+    return ADVANCED_CONTROLLER
