@@ -107,8 +107,8 @@ _PROXY_MANAGED = (*_CERTIFICATES, "server.status-addr")
 
 def manifests(tc: TidbCluster, name: str) -> list[Json]:
     """The Cluster and the groups of a TidbCluster, named `name`."""
-    there = [(group, found) for group in GROUPS if (found := find(tc, group.name)) is not None]
-    return [_cluster(tc, name), *(_group(tc, group, found, name) for group, found in there)]
+    there = [(group, component) for group in GROUPS if (component := find(tc, group.name)) is not None]
+    return [_cluster(tc, name), *(_group(tc, group, component, name) for group, component in there)]
 
 
 def refused(tc: TidbCluster, name: str) -> Iterator[tuple[str, str]]:
@@ -120,20 +120,20 @@ def refused(tc: TidbCluster, name: str) -> Iterator[tuple[str, str]]:
         names = f"*.{name}-pd-peer.{tc.metadata.namespace}"
         yield "spec.tlsCluster.enabled", f"the Secrets are v1's; their certificates must hold for names such as {names}"
     for group in GROUPS:
-        found = find(tc, group.name)
-        if found is None:
+        component = find(tc, group.name)
+        if component is None:
             continue
-        if any(constraint.match_labels for constraint in _constraints(found)):
-            yield f"{found.field}.topologySpreadConstraints", "the manifest selects the labels of v2"
-        if not _VERSION.match(found.version):
-            yield found.version_field, f"v2 takes a version such as v8.5.2, and not {found.version!r}"
-        for field, config, managed in _configs(group, found):
-            table = tables(config, found.type.config, field)
+        if any(constraint.match_labels for constraint in _constraints(component)):
+            yield f"{component.field}.topologySpreadConstraints", "the manifest selects the labels of v2"
+        if not _VERSION.match(component.version):
+            yield component.version_field, f"v2 takes a version such as v8.5.2, and not {component.version!r}"
+        for field, config, managed in _configs(group, component):
+            table = tables(config, component.type.config, field)
             yield from ((f"{field}: {path}", "v2's operator sets it") for path in managed if [*values_at(table, path)])
 
 
-def _constraints(found: Component) -> Sequence[TopologySpreadConstraint]:
-    return found.spec.topology_spread_constraints or found.cluster.topology_spread_constraints
+def _constraints(component: Component) -> Sequence[TopologySpreadConstraint]:
+    return component.spec.topology_spread_constraints or component.cluster.topology_spread_constraints
 
 
 def _has_tls(tc: TidbCluster) -> bool:
@@ -156,10 +156,10 @@ def _cluster(tc: TidbCluster, name: str) -> Json:
     return _object("Cluster", tc, name, {}, spec)
 
 
-def _group(tc: TidbCluster, group: Group, found: Component, name: str) -> Json:
+def _group(tc: TidbCluster, group: Group, component: Component, name: str) -> Json:
     labels = {"pingcap.com/group": name, "pingcap.com/component": group.name, "pingcap.com/cluster": name}
-    template = _template(tc, group, found, labels)
-    spec = {"cluster": {"name": name}, "replicas": found.workload.replicas, "template": {"spec": template}}
+    template = _template(tc, group, component, labels)
+    spec = {"cluster": {"name": name}, "replicas": component.workload.replicas, "template": {"spec": template}}
     return _object(group.kind, tc, name, labels, spec)
 
 
@@ -170,36 +170,36 @@ def _object(kind: str, tc: TidbCluster, name: str, labels: Mapping[str, str], sp
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def _template(tc: TidbCluster, group: Group, found: Component, labels: Mapping[str, str]) -> Json:
-    template: Json = {"version": found.version}
-    image = found.image.rpartition(":")[0] or found.image
-    if image and image != found.type.default_image:
+def _template(tc: TidbCluster, group: Group, component: Component, labels: Mapping[str, str]) -> Json:
+    template: Json = {"version": component.version}
+    image = component.image.rpartition(":")[0] or component.image
+    if image and image != component.type.default_image:
         template["image"] = image
-    template |= _resources(found)
-    config = {field.rpartition(".")[2]: text for field, text in _texts(group, found).items()}
+    template |= _resources(component)
+    config = {field.rpartition(".")[2]: text for field, text in _texts(group, component).items()}
     template |= {("proxyConfig" if key == "proxy" else "config"): text for key, text in config.items()}
     template["updateStrategy"] = {
-        "config": "Restart" if found.config_update_strategy == "RollingUpdate" else "HotReload"
+        "config": "Restart" if component.config_update_strategy == "RollingUpdate" else "HotReload"
     }
-    template |= _server(tc, group, found)
-    volumes = _volumes(group, found)
+    template |= _server(tc, group, component)
+    volumes = _volumes(group, component)
     template |= {"volumes": volumes} if volumes else {}
-    overlay = _overlay(group, found, labels)
+    overlay = _overlay(group, component, labels)
     return template | ({"overlay": {"pod": overlay}} if overlay else {})
 
 
-def _configs(group: Group, found: Component) -> Iterator[tuple[str, Config | None, Sequence[str]]]:
+def _configs(group: Group, component: Component) -> Iterator[tuple[str, Config | None, Sequence[str]]]:
     """Each configuration of a component, with its path and the settings that v2 sets itself."""
-    yield found.config_field, found.config, group.managed
-    if isinstance(found.spec, TiFlashSpec) and found.spec.config:
-        yield f"{found.field}.config.proxy", found.spec.config.proxy, _PROXY_MANAGED
+    yield component.config_field, component.config, group.managed
+    if isinstance(component.spec, TiFlashSpec) and component.spec.config:
+        yield f"{component.field}.config.proxy", component.spec.config.proxy, _PROXY_MANAGED
 
 
-def _texts(group: Group, found: Component) -> dict[str, str]:
+def _texts(group: Group, component: Component) -> dict[str, str]:
     """The configurations as TOML, without the settings that v2 sets itself."""
     texts = {}
-    for field, config, managed in _configs(group, found):
-        table = tables(config, found.type.config, field)
+    for field, config, managed in _configs(group, component):
+        table = tables(config, component.type.config, field)
         for path in managed:
             drop(table, path)
         if table:
@@ -207,9 +207,9 @@ def _texts(group: Group, found: Component) -> dict[str, str]:
     return texts
 
 
-def _resources(found: Component) -> Json:
+def _resources(component: Component) -> Json:
     """CPU and memory, if v1 requests and limits them alike, as v2 does; otherwise the overlay has them."""
-    return {"resources": dict(found.resources["requests"])} if _are_alike(found.resources) else {}
+    return {"resources": dict(component.resources["requests"])} if _are_alike(component.resources) else {}
 
 
 def _are_alike(resources: Json) -> bool:
@@ -217,31 +217,32 @@ def _are_alike(resources: Json) -> bool:
     return resources.get("limits") == requests and requests.keys() <= {"cpu", "memory"} and "claims" not in resources
 
 
-def _server(tc: TidbCluster, group: Group, found: Component) -> Json:
+def _server(tc: TidbCluster, group: Group, component: Component) -> Json:
     """The certificates of v1, and the labels and ports of servers."""
     tree: Json = {}
-    if found.workload.labels_of_servers:
-        tree["server"] = {"labels": dict(found.workload.labels_of_servers)}
+    if component.workload.labels_of_servers:
+        tree["server"] = {"labels": dict(component.workload.labels_of_servers)}
     tls: Json = {}
     if _has_tls(tc) and group.name != "tiproxy":
         secret = {"name": naming.cluster_secret(tc, group.name)}
         tls["cluster"] = {"ca": secret, "certKeyPair": secret}
-    if isinstance(found.spec, TiDBSpec) and found.spec.tls_client and found.spec.tls_client.enabled:
+    if isinstance(component.spec, TiDBSpec) and component.spec.tls_client and component.spec.tls_client.enabled:
         secret = {"name": naming.tidb_server_secret(tc)}
         tls["mysql"] = {"enabled": True, "ca": secret, "certKeyPair": secret}
     return tree | ({"security": {"tls": tls}} if tls else {})
 
 
-def _volumes(group: Group, found: Component) -> list[Json]:
-    if isinstance(found.spec, TiFlashSpec):
+def _volumes(group: Group, component: Component) -> list[Json]:
+    if isinstance(component.spec, TiFlashSpec):
         return [
-            _tiflash_volume(index, msgspec.to_builtins(claim)) for index, claim in enumerate(found.spec.storage_claims)
+            _tiflash_volume(index, msgspec.to_builtins(claim))
+            for index, claim in enumerate(component.spec.storage_claims)
         ]
     volumes = []
-    spec = msgspec.to_builtins(found.workload)
+    spec = msgspec.to_builtins(component.workload)
     if group.needs_data:
         mount: Json = {"type": "data"} | ({"subPath": spec["dataSubDir"]} if spec.get("dataSubDir") else {})
-        volumes.append(_volume("data", mount, str(found.storage_request or ""), spec))
+        volumes.append(_volume("data", mount, str(component.storage_request or ""), spec))
     for volume in spec.get("storageVolumes") or ():
         mount = {"mountPath": volume["mountPath"]} if volume.get("mountPath") else {}
         classes = {key: spec.get(key) for key in _CLASSES} | volume
@@ -260,45 +261,47 @@ def _volume(name: str, mount: Json, size: str, spec: Mapping[str, object]) -> Js
     return {"name": name, "mounts": [mount] if mount else [], "storage": size, **classes}
 
 
-def _overlay(group: Group, found: Component, labels: Mapping[str, str]) -> Json:
+def _overlay(group: Group, component: Component, labels: Mapping[str, str]) -> Json:
     """What v2's template has no field for, as parts of a pod."""
-    spec = msgspec.to_builtins(found.spec)
+    spec = msgspec.to_builtins(component.spec)
     pod: Json = {
-        "hostNetwork": found.host_network or None,
-        "affinity": found.affinity,
-        "nodeSelector": found.node_selector,
-        "tolerations": found.tolerations,
+        "hostNetwork": component.host_network or None,
+        "affinity": component.affinity,
+        "nodeSelector": component.node_selector,
+        "tolerations": component.tolerations,
         "topologySpreadConstraints": [
             constraint | {"labelSelector": {"matchLabels": dict(labels)}}
-            for constraint in found.topology_spread_constraints
+            for constraint in component.topology_spread_constraints
         ],
-        "priorityClassName": found.priority_class_name,
-        "schedulerName": found.scheduler_name,
-        "securityContext": found.pod_security_context,
-        "serviceAccountName": found.service_account,
-        "automountServiceAccountToken": found.automount_service_account_token,
-        "imagePullSecrets": found.image_pull_secrets,
-        "dnsConfig": found.dns_config,
-        "dnsPolicy": spec.get("dnsPolicy") or found.cluster.dns_policy,
-        "terminationGracePeriodSeconds": found.termination_grace_period_seconds,
+        "priorityClassName": component.priority_class_name,
+        "schedulerName": component.scheduler_name,
+        "securityContext": component.pod_security_context,
+        "serviceAccountName": component.service_account,
+        "automountServiceAccountToken": component.automount_service_account_token,
+        "imagePullSecrets": component.image_pull_secrets,
+        "dnsConfig": component.dns_config,
+        "dnsPolicy": spec.get("dnsPolicy") or component.cluster.dns_policy,
+        "terminationGracePeriodSeconds": component.termination_grace_period_seconds,
         "initContainers": spec.get("initContainers"),
         "volumes": spec.get("additionalVolumes"),
-        "containers": [*_main_container(group, found, spec), *(spec.get("additionalContainers") or ())],
+        "containers": [*_main_container(group, component, spec), *(spec.get("additionalContainers") or ())],
     }
     shown = {key: value for key, value in pod.items() if value is not None and value not in ("", [], {})}
-    metadata = {key: value for key, value in (("labels", found.labels), ("annotations", found.annotations)) if value}
+    metadata = {
+        key: value for key, value in (("labels", component.labels), ("annotations", component.annotations)) if value
+    }
     return ({"metadata": metadata} if metadata else {}) | ({"spec": shown} if shown else {})
 
 
-def _main_container(group: Group, found: Component, spec: Json) -> list[Json]:
+def _main_container(group: Group, component: Component, spec: Json) -> list[Json]:
     container: Json = {
         "env": spec.get("env"),
         "envFrom": spec.get("envFrom"),
         "volumeMounts": spec.get("additionalVolumeMounts"),
-        "securityContext": found.security_context,
-        "imagePullPolicy": found.image_pull_policy if found.image_pull_policy != "IfNotPresent" else None,
+        "securityContext": component.security_context,
+        "imagePullPolicy": component.image_pull_policy if component.image_pull_policy != "IfNotPresent" else None,
         "lifecycle": spec.get("lifecycle"),
-        "resources": None if _are_alike(found.resources) else found.resources,
+        "resources": None if _are_alike(component.resources) else component.resources,
     }
     shown = {key: value for key, value in container.items() if value}
     return [{"name": group.name} | shown] if shown else []
