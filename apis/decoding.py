@@ -39,11 +39,15 @@ def decode(tree: Json, model: type[_M]) -> _M:
     return _decoded(without_nulls(tree), model)
 
 
-def decode_json(raw: bytes, model: type[_M]) -> _M:
-    """Like `decode`, from JSON text, which mostly contains no null."""
+def decode_json(raw: bytes, model: type[_M], *, is_checked: bool = False) -> _M:
+    """Like `decode`, from JSON text, which mostly contains no null.
+
+    `is_checked`: the same text was decoded before, so that its Kubernetes trees are known to fit.
+    """
     try:
         tree: Json = msgspec.json.decode(raw)
-        return _decoded(without_nulls(tree) if b"null" in raw else tree, model)
+        present = without_nulls(tree) if b"null" in raw else tree
+        return convert(present, model) if is_checked else _decoded(present, model)
     except RecursionError as error:
         raise InvalidField("spec", None, "is nested too deeply to be read") from error
 

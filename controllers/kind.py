@@ -98,8 +98,9 @@ class Kind(Generic[M, C, D, R]):
 
     def read(self, owner: Object, deps: D, validity: Validity | None = None) -> M:
         """The object with its defaults; `validity` remembers an earlier judgement of its spec. Raises InvalidSpec."""
+        is_checked = validity is not None and validity.knows(owner)
         try:
-            model = self.defaults(decode_json(owner.raw, self.model))
+            model = self.defaults(decode_json(owner.raw, self.model, is_checked=is_checked))
         except InvalidField as error:
             raise InvalidSpec(error.problems) from error
         if problems := self._problems_of(owner, model, deps, validity):

@@ -159,13 +159,12 @@ class Reconciler(Generic[M, C, D, R]):
             patch_status(self._runtime.applier, self._kind.resource, owner, stored, stored | {"conditions": after})
 
     def _reconcile(self, owner: Object, memory: KeyMemory[R]) -> Result | None:
-        memory.unknown_fields.judge(owner, self._kind.model)
         try:
             model = self._kind.read(owner, self._deps, memory.validity)
         except InvalidSpec as error:
             return self._go_on(owner, memory, self._refuse(owner, memory, error.problems))
         memory.reported_spec, memory.accepted = b"", owner
-        return self._run(self._kind.context(owner, model, self._deps, memory.kind), memory)
+        return self._run(owner, self._kind.context(owner, model, self._deps, memory.kind), memory)
 
     def _go_on(self, owner: Object, memory: KeyMemory[R], refusal: Refused) -> Result | None:
         """Hold the object at its last valid spec; if none is known, observe it by the invalid one."""
@@ -177,15 +176,18 @@ class Reconciler(Generic[M, C, D, R]):
             if (model := self._kind.read_unchecked(held)) is not None:
                 ctx = self._kind.context(held, model, self._deps, memory.kind)
                 self._kind.hold(ctx, owner, refusal, seen is not None)
-                return self._run(ctx, memory)
+                return self._run(owner, ctx, memory)
         return sooner(None, self._write_refusal(owner, memory, refusal))
 
-    def _run(self, ctx: C, memory: KeyMemory[R]) -> Result | None:
+    def _run(self, cached: Object, ctx: C, memory: KeyMemory[R]) -> Result | None:
+        """Run the stages and report. While `cached` is not valid, the context has its last valid spec."""
         owner = ctx.owner
         with contests.collecting() as contested:
             run_stages(self._kind.run(ctx), ctx, self._executor, self._runtime.on_defect)
         if contested:
             ctx.outcomes[_OBJECTS] = Done(contests.sentence(contested), CONTESTED)
+        # after the stages, so that no write waits for it
+        memory.unknown_fields.judge(cached, self._kind.model)
         memory.waits.note(ctx.outcomes)
         self._note_slowness(ctx, memory)
         if ctx.owner is not owner:
@@ -245,6 +247,7 @@ class Reconciler(Generic[M, C, D, R]):
 
     def _write_refusal(self, owner: Object, memory: KeyMemory[R], refusal: Refused) -> float:
         self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, {"spec": refusal})
+        memory.unknown_fields.judge(owner, self._kind.model)
         stored = self._runtime.applier.status_of(self._kind.resource, owner)
         now, value = self._runtime.clock.wall(), (False, refusal.reason, refusal.message)
         conditions: list[Json] = stored.get("conditions") or []

@@ -15,6 +15,10 @@ class Validity:
         self._valid: Object | None = None
         self._readings = Readings()
 
+    def knows(self, cached: Object) -> bool:
+        """True if the last judgement of this very object was "valid", whatever has changed around it since."""
+        return self._valid is cached
+
     def problems(self, cached: Object, judge: Callable[[Readings], Sequence[Problem]]) -> Sequence[Problem]:
         """The problems that `judge` finds; it reads caches through the given Readings.
 

@@ -44,10 +44,6 @@ class Readings:
         self._changed = False
         self._seen: dict[Lister, int] = {}
 
-    def through(self, lister: Lister) -> Lister:
-        """The same lister, whose answers are recorded here."""
-        return _NotedLister(lister, self)
-
     def still_hold(self) -> bool:
         """True if the caches would still answer every read with the same objects."""
         if self._changed:
@@ -70,8 +66,8 @@ class Readings:
         return answer
 
 
-class _NotedLister:
-    """A lister that records its answers."""
+class NotedLister:
+    """A lister that records its answers in `readings`."""
 
     def __init__(self, lister: Lister, readings: Readings) -> None:
         self._lister = lister

@@ -138,7 +138,8 @@ def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
         if live.get(key) == wanted or not _says(key, wanted, context):
             continue
         there, before, below = live.get(key), applied.get(key), _below(key, context)
-        there, before = (_in_order_of(wanted, each, key, context) for each in (there, before))
+        if isinstance(wanted, list) and _is_set(key, wanted, context):
+            there, before = _in_order_of(wanted, there), _in_order_of(wanted, before)
         if isinstance(wanted, dict) and isinstance(there, dict):
             if inner := _patch(there, wanted, _tree(before), below):
                 patch[key] = inner
@@ -150,9 +151,11 @@ def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
 def _removals(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
     removals: Json = {}
     for key, before in applied.items():
-        there = live.get(key)
-        ours = _says(key, before, context) and not _says(key, desired.get(key), context)
-        if not ours or not _says(key, there, context):
+        there, wanted = live.get(key), desired.get(key)
+        # nearly all fields stay as they were applied: one comparison skips them
+        if before == wanted or not _says(key, before, context) or _says(key, wanted, context):
+            continue
+        if not _says(key, there, context):
             continue
         if key in _OPAQUE and context is _Context.FIELDS and isinstance(there, dict):
             # other clients put their own keys here
@@ -195,14 +198,13 @@ def _refers(env: list[Any]) -> bool:
     return len(set(names)) < len(names) or any("$(" in str(each.get("value")) for each in env)
 
 
-def _in_order_of(wanted: Any, there: Any, key: str, context: _Context) -> Any:
+def _in_order_of(wanted: list[Any], there: Any) -> Any:
     """A list that is a set, in the order of another list, as far as their items share names."""
-    if not (_is_set(key, wanted, context) and isinstance(there, list) and len(there) == len(wanted)):
+    if not isinstance(there, list) or len(there) != len(wanted):
         return there
     by_name = {_name(each): each for each in there}
     names = [_name(each) for each in wanted]
-    known = len(by_name) == len(there) and all(name in by_name for name in names)
-    return [by_name[name] for name in names] if known and len(set(names)) == len(names) else there
+    return [by_name[name] for name in names] if len(by_name) == len(there) and by_name.keys() == set(names) else there
 
 
 def _name(item: Any) -> str:

@@ -21,7 +21,7 @@ from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
 from kube.objects import Object
-from kube.reading import Lister, Readings
+from kube.reading import Lister, NotedLister, Readings
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
 from kube.secret_reads import Reader, SecretReads
 from member.availability import Verdict
@@ -61,8 +61,8 @@ class Listers:
 
     def through(self, readings: Readings) -> "Listers":
         """The same listers, with their answers recorded in `readings`."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return Listers(**{name: lister and readings.through(lister) for name, lister in given.items()})
+        given = [getattr(self, each.name) for each in fields(self)]
+        return Listers(*[lister and NotedLister(lister, readings) for lister in given])
 
 
 @dataclass(frozen=True, slots=True)

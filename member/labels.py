@@ -123,7 +123,9 @@ def cluster_labels(tc: Cluster) -> dict[str, str]:
 def base_labels(tc: Cluster, component: str) -> dict[str, str]:
     """The four labels of all objects of a component; they are also its selector (objects.md 1.2)."""
     row = component_type(component)
-    return _labels_of(tc, instance_name(tc) + row.instance_suffix) | {COMPONENT: row.component_label}
+    labels = _labels_of(tc, instance_name(tc) + row.instance_suffix)
+    labels[COMPONENT] = row.component_label
+    return labels
 
 
 def _labels_of(tc: Cluster, instance: str) -> dict[str, str]:

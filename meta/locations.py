@@ -120,9 +120,10 @@ def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], servers: Mapping[s
 
 def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[str, str]]:
     """A pod and the labels of its node, as far as they are cached."""
-    pod = ctx.listers.pods.get(ctx.namespace, name)
+    listers = ctx.listers
+    pod = listers.pods.get(ctx.namespace, name)
     host = pod.decode_as(Pod).spec.node_name if pod else ""
-    node = ctx.listers.nodes.get("", host) if ctx.listers.nodes and host else None
+    node = listers.nodes.get("", host) if listers.nodes and host else None
     return pod, node.metadata.labels if node else {}
 
 

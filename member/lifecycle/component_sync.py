@@ -141,9 +141,10 @@ def _removed(ctx: ClusterContext, spec: Component) -> Refused:
 
 def _lacks_components(ctx: ClusterContext) -> bool:
     """True if the spec lacks a component that runs, or that may run unseen by the cache (F1)."""
+    if ctx.removed:
+        return True
     absent = [name for name in ctx.observations if find(ctx.tc, name) is None]
-    statuses = (predicates.status_of(ctx.tc, name) for name in absent)
-    return bool(ctx.removed) or any(status.stateful_set for status in statuses if status)
+    return any(predicates.tells_of_stateful_set(ctx.tc, name) for name in absent)
 
 
 async def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
@@ -454,7 +455,7 @@ async def _not_as_wanted(
         return remade
     refused = _other_mounts(ctx, spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
     refused = refused or _too_new_for_kubernetes(ctx, spec, wanted, body)
-    if refused or as_it_runs or _lacks_components(ctx) or not mounts_differ(body, wanted):
+    if refused or as_it_runs or not mounts_differ(body, wanted) or _lacks_components(ctx):
         return refused
     return await _with_other_volumes(ctx, member, spec, live, wanted)
 

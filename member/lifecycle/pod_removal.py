@@ -4,7 +4,6 @@ Before the operator changes the data plane, it writes a note on the pod and on i
 pod, so a restarted operator, or a user who cancels the scale-in, finds out what has begun.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,6 +15,8 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from member.context import ClusterContext, OwnContext
 from member.labels import POD_NAME, PVC_DEFER_DELETING, SCALE_IN_TIME, STORE_ID
 from member.naming import pod_name, pvc_name
+
+_MARKS = frozenset({PVC_DEFER_DELETING, SCALE_IN_TIME})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,7 @@ class PodRemoval:
     @property
     def begun(self) -> bool:
         """True if a note or a mark says that the pod is leaving."""
-        marks = (PVC_DEFER_DELETING, SCALE_IN_TIME)
-        return any(mark in carrier.metadata.annotations for _, carrier in self._carriers() for mark in marks)
+        return not all(_MARKS.isdisjoint(carrier.metadata.annotations) for _, carrier in self._carriers())
 
     @property
     def since(self) -> datetime | None:
@@ -82,11 +82,9 @@ class PodRemoval:
         for resource, carrier in self._carriers():
             await self._write(resource, carrier, {})
 
-    def _carriers(self) -> Iterator[tuple[Resource, Object]]:
-        for claim in self.claims:
-            yield PERSISTENT_VOLUME_CLAIMS, claim
-        if self.pod is not None:
-            yield PODS, self.pod
+    def _carriers(self) -> list[tuple[Resource, Object]]:
+        pods = [] if self.pod is None else [(PODS, self.pod)]
+        return [*[(PERSISTENT_VOLUME_CLAIMS, claim) for claim in self.claims], *pods]
 
     async def _write(
         self, resource: Resource, carrier: Object, annotations: dict[str, str], labels: dict[str, str] | None = None
@@ -103,10 +101,10 @@ class PodRemoval:
 def cached(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> PodRemoval:
     """A pod and its claims from the caches; `body` is the StatefulSet."""
     pod = pod_name(ctx.tc, component, ordinal)
-    lister, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
-    claims = (lister.get(namespace, name) for name in claims_of_templates(body, pod))
-    found = tuple(claim for claim in claims if claim is not None)
-    return PodRemoval(ctx, component, ordinal, OrdinalSet(ordinal), ctx.listers.pods.get(namespace, pod), found)
+    listers, namespace = ctx.listers, ctx.namespace
+    claims = [listers.persistent_volume_claims.get(namespace, name) for name in claims_of_templates(body, pod)]
+    found = tuple(filter(None, claims))
+    return PodRemoval(ctx, component, ordinal, OrdinalSet(ordinal), listers.pods.get(namespace, pod), found)
 
 
 def live(

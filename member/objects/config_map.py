@@ -84,7 +84,7 @@ def in_use_config_map_name(tc: Cluster, component: str, stateful_set: Json | Non
     if stateful_set is None:
         return tc.metadata.annotations.get(labels.config_map_before_delete(component), "")
     volumes = stateful_set["spec"]["template"]["spec"].get("volumes") or ()
-    names = ((volume.get("configMap") or {}).get("name", "") for volume in volumes)
+    names = [(volume.get("configMap") or {}).get("name", "") for volume in volumes]
     return next((name for name in names if name == base or name.startswith(f"{base}-")), "")
 
 

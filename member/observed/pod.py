@@ -203,12 +203,14 @@ class Pod(msgspec.Struct, frozen=True):
 
     def running_since(self, container: str) -> str:
         """The start time of a running container; empty if it does not run."""
-        states = (status.state.running for status in self.status.container_statuses if status.name == container)
-        return next((running.started_at or "" for running in states if running), "")
+        for status in self.status.container_statuses:
+            if status.name == container and status.state.running:
+                return status.state.running.started_at or ""
+        return ""
 
     def restarts(self, container: str) -> int:
         """The number of restarts of a container in this pod."""
-        return sum(status.restart_count for status in self.status.container_statuses if status.name == container)
+        return sum([status.restart_count for status in self.status.container_statuses if status.name == container])
 
     @property
     def trouble(self) -> str:

@@ -49,9 +49,8 @@ def not_back(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> str:
     store = store_of(ctx, kind, pod.metadata.name)
     if store is None or not store.is_up:
         return "has a store that is Up"
-    if any(str(each.id) == store.id for each in restarting(ctx, kind, ctx.stores, [pod])):
-        return "has reported to PD since its restart"
-    return ""
+    own = [each for each in ctx.stores if str(each.id) == store.id]
+    return "has reported to PD since its restart" if any(restarting(ctx, kind, own, [pod])) else ""
 
 
 def spare_unready(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Spared | Silence | NotDone:

@@ -12,7 +12,7 @@ from controllers.stages import Stage, run_stages
 from informers.listers import StoreLister
 from informers.store import Store
 from kube.objects import Object
-from kube.reading import Lister, Readings
+from kube.reading import Lister, NotedLister, Readings
 from kube.resources import PODS
 from member.context import Held, ReconcileContext
 from member.memory import LONGEST, ClusterMemory
@@ -58,7 +58,7 @@ class Reconciles:
         ctx.memory, ctx.readings = self._memory, Readings()
         settings = replace(ctx.settings, rechecks=self._rechecks)
         ctx.deps = replace(ctx.deps, clock=NotedClock(self.clock), settings=settings)
-        pods = ctx.readings.through(StoreLister(self.cache, PODS))
+        pods = NotedLister(StoreLister(self.cache, PODS), ctx.readings)
         change(ctx)
 
         def stage(ctx: ReconcileContext) -> Outcome:

@@ -10,7 +10,7 @@ from controllers.validity import Validity
 from informers.listers import StoreLister
 from informers.store import Store
 from kube.objects import Object
-from kube.reading import Readings
+from kube.reading import NotedLister, Readings
 from kube.resources import STATEFUL_SETS
 from ports.clock import FakeClock
 from ports.effects import NotedClock
@@ -34,7 +34,7 @@ class Judge:
 
     def __call__(self, readings: Readings) -> Sequence[Problem]:
         self.asked += 1
-        readings.through(StoreLister(self.cache, STATEFUL_SETS)).get("ns", "sts")
+        NotedLister(StoreLister(self.cache, STATEFUL_SETS), readings).get("ns", "sts")
         self._also()
         return self._problems
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from kube.objects import Object
-from kube.reading import IndexFunc, Readings
+from kube.reading import IndexFunc, NotedLister, Readings
 from tests.informers.support import pod_object
 
 
@@ -42,7 +42,7 @@ def cache() -> Cache:
 @pytest.fixture
 def readings(cache: Cache) -> Readings:
     readings = Readings()
-    through = readings.through(cache)
+    through = NotedLister(cache, readings)
     through.get("ns", "a")
     through.list("ns")
     through.by_index(by_name, "b")
@@ -74,7 +74,7 @@ def test_another_object_invalidates_the_answers_for_good(cache: Cache, readings:
 @pytest.mark.rule("design-3.8")
 def test_notices_a_change_between_two_reads(cache: Cache) -> None:
     readings = Readings()
-    through = readings.through(cache)
+    through = NotedLister(cache, readings)
     through.get("ns", "a")
     cache.items[0], cache.changes = pod_object("a", version="2"), 1
     through.get("ns", "b")
@@ -84,7 +84,7 @@ def test_notices_a_change_between_two_reads(cache: Cache) -> None:
 @pytest.mark.rule("design-3.8")
 def test_two_answers_to_one_read_are_never_valid(cache: Cache) -> None:
     readings = Readings()
-    through = readings.through(cache)
+    through = NotedLister(cache, readings)
     first = through.get("ns", "a")
     cache.items[0], cache.changes = pod_object("a", version="2"), 1
     assert first is not through.get("ns", "a")
