@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self, TypeVar
 
-from msgspec import field, structs
+from msgspec import Meta, field, structs
 
 from apis.embedded import ContainerSecurity, Lifecycle, Resources, ServicePort
 from apis.shared import (
@@ -392,3 +392,82 @@ class PumpSpec(TidbWorkloadSpec, kw_only=True):
     @property
     def server_config(self) -> Config | None:
         return self.config
+
+
+class TiCIComponentSpec(TidbWorkloadSpec, kw_only=True):
+    """`spec.tici.meta` and `spec.tici.worker`: the catalogue of indexes, and the builders of their fragments."""
+
+    config: Config | None = None
+    storage_volumes: list[StorageVolume] = []
+    storage_class_name: str | None = None
+    volume_attributes_class_name: str | None = None
+
+    @property
+    def server_config(self) -> Config | None:
+        return self.config
+
+
+class TiCIS3(Model, kw_only=True):
+    """`spec.tici.s3`: the bucket with the indexes, and with the changes from which they are built."""
+
+    endpoint: str = ""
+    bucket: str = ""
+    region: str = ""
+    prefix: str = ""
+    secret_name: str = ""
+    access_key: str = ""
+    secret_key: str = ""
+    use_path_style: bool | None = None
+
+    def with_defaults(self) -> Self:
+        """Fill in the defaults of unset fields (2.1)."""
+        return structs.replace(
+            self,
+            region=self.region or "us-east-1",
+            prefix=self.prefix or "tici_default_prefix",
+            use_path_style=given(self.use_path_style, True),
+        )
+
+
+class TiCIReader(Model, kw_only=True):
+    """`spec.tici.reader`: the reader of indexes, inside TiFlash."""
+
+    port: Annotated[Int32, Meta(ge=1, le=65535)] | None = None
+    heartbeat_interval: str | None = None
+    max_heartbeat_retries: Int32 | None = None
+    heartbeat_worker_count: Int32 | None = None
+
+
+class TiCIChangefeed(Model, kw_only=True):
+    """`spec.tici.changefeed`: the changefeed of TiCDC that writes changes into the bucket."""
+
+    enable: bool | None = None
+    sink_uri: str = field(name="sinkURI", default="")
+    changefeed_id: str = field(name="changefeedID", default="")
+
+
+class TiCISpec(Model, kw_only=True):
+    """`spec.tici`: full-text search. An absent `meta` or `worker` does not run."""
+
+    meta: TiCIComponentSpec | None = None
+    worker: TiCIComponentSpec | None = None
+    s3: TiCIS3 | None = None
+    reader: TiCIReader | None = None
+    changefeed: TiCIChangefeed | None = None
+
+    def with_defaults(self) -> Self:
+        """Fill in the defaults of unset fields; an absent `meta`, `worker` or `s3` stays absent."""
+        reader, feed = self.reader or TiCIReader(), self.changefeed or TiCIChangefeed()
+        return structs.replace(
+            self,
+            s3=self.s3 and self.s3.with_defaults(),
+            reader=structs.replace(reader, port=given(reader.port, 8520)),
+            changefeed=structs.replace(
+                feed, enable=given(feed.enable, True), changefeed_id=feed.changefeed_id or "tici-replication-task"
+            ),
+        )
+
+    @property
+    def feeds(self) -> bool:
+        """True if TiCDC writes changes into the bucket."""
+        return self.changefeed is None or self.changefeed.enable is not False

@@ -285,3 +285,34 @@ class TiCDCStatus(SyncedStatus, kw_only=True):
     def forget_members(self) -> None:
         self.stateful_set = None
         self.captures, self.synced = {}, False
+
+
+class TiCIStatus(ComponentStatus, kw_only=True):
+    """`status.ticiMeta` and `status.ticiWorker`; `synced`: as many pods are Ready as the spec wants (TICI-33)."""
+
+    synced: bool = False
+
+    @property
+    def health(self) -> list[bool]:
+        ready, pods = self.ready_replicas, int((self.stateful_set or {}).get("replicas") or 0)
+        return [number < ready for number in range(max(ready, pods))]
+
+    def forget_members(self) -> None:
+        self.stateful_set, self.synced = None, False
+
+
+class TiCIChangefeedStatus(Model, kw_only=True):
+    """`status.tici`: the changefeed as TiCDC last reported it. v1.7 has the first three, but writes none (TICI-33).
+
+    `changefeed_checkpoint` follows in steps of six hours. `changefeed_sink`, without its keys, and `changefeed_keys`,
+    a version of them, were last sent. `changefeed_changing`: the operator has begun to change it, and will resume it.
+    """
+
+    changefeed_synced: bool = False
+    changefeed_job_name: str = ""
+    changefeed_last_error: str = ""
+    changefeed_state: str = ""
+    changefeed_checkpoint: NullableTime = None
+    changefeed_sink: str = ""
+    changefeed_keys: str = ""
+    changefeed_changing: bool = False

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from apis import config_schema, flag_settings, listen_settings, pod_commands
 from apis.cluster import ClusterSpec
-from apis.component_specs import DiscoverySpec
+from apis.component_specs import DiscoverySpec, TiCISpec
 from apis.config_schema import ConfigSchema
 from apis.flag_settings import FlagSettings
 from apis.listen_settings import ListenSettings
@@ -105,6 +105,7 @@ class ComponentType:
     - `status`: finds its status; None where a cluster has none.
     - `ports`: port numbers by name, of which `metrics_port` names one. `peer_ports` are the ports of its headless
       Service, by their names there, and `peer_suffix` ends the name of that Service.
+    - `always_scraped`: True if a TidbMonitor has a job for it also where no cluster has such pods, as in v1.6.
     - `listens`: the settings that would move the ports. `flags`: the settings that its start script overrides.
     - `data_volume`: the claim template of its main volume, whose size is required; empty when it has none.
       `storage_claims`: True if its volumes come from a list.
@@ -130,6 +131,7 @@ class ComponentType:
     default_image: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
     metrics_port: str = ""
+    always_scraped: bool = True
     peer_ports: Mapping[str, str] = field(default_factory=dict)
     peer_suffix: str = "-peer"
     config: ConfigSchema = config_schema.NONE
@@ -207,6 +209,20 @@ def _microservice(name: str) -> Slot:
     return Slot(found, field_of, replaced, lambda content: {"pdms": [{"name": name} | content]})
 
 
+def _part_of_tici(name: str) -> Slot:
+    """A component with a field of its own in `spec.tici`."""
+
+    def replaced(spec: TidbClusterSpec, new: ComponentSpec) -> TidbClusterSpec:
+        return structs.replace(spec, tici=structs.replace(spec.tici or TiCISpec(), **{name: new}))
+
+    return Slot(
+        lambda spec: getattr(spec.tici, name) if spec.tici else None,
+        lambda _: f"spec.tici.{name}",
+        replaced,
+        lambda content: {"tici": {name: content}},
+    )
+
+
 def _discovery() -> Slot:
     """Every cluster has one, whatever its spec contains."""
     return Slot(
@@ -242,9 +258,9 @@ _TABLE: dict[str, ComponentType] = {
             flags=flag_settings.OF_PD_MICROSERVICE,
             starts_after=("pd",),
             upgrades_after=("pd",),
-            suspend_rank=8,
+            suspend_rank=10,
             unavailable="PD reports no member of the microservice tso that serves",
-            unready=Unready(rank=8, reason="TSOUnhealthy", message="Member(s) of tso are not healthy"),
+            unready=Unready(rank=10, reason="TSOUnhealthy", message="Member(s) of tso are not healthy"),
             outage=Outage(
                 reason="NoTSOServer",
                 effect="No component gets a timestamp, so the database cannot serve.",
@@ -263,9 +279,9 @@ _TABLE: dict[str, ComponentType] = {
             flags=flag_settings.OF_PD_MICROSERVICE,
             starts_after=("pd",),
             upgrades_after=("pd",),
-            suspend_rank=9,
+            suspend_rank=11,
             unavailable="PD reports no member of the microservice scheduling that serves",
-            unready=Unready(rank=9, reason="SchedulingUnhealthy", message="Member(s) of scheduling are not healthy"),
+            unready=Unready(rank=11, reason="SchedulingUnhealthy", message="Member(s) of scheduling are not healthy"),
             outage=Outage(
                 reason="NoSchedulingServer",
                 effect="PD moves no regions; the database serves.",
@@ -285,7 +301,7 @@ _TABLE: dict[str, ComponentType] = {
             flags=flag_settings.OF_PD,
             data_volume="pd",
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
-            suspend_rank=7,
+            suspend_rank=9,
             unavailable="PD has no quorum of healthy, Ready members yet",
             unready=Unready(rank=1, reason="PDUnhealthy", message="PD(s) are not healthy"),
             outage=Outage(
@@ -311,8 +327,8 @@ _TABLE: dict[str, ComponentType] = {
             config=config_schema.TIPROXY,
             listens=listen_settings.OF_TIPROXY,
             flags=flag_settings.OF_TIPROXY,
-            suspend_rank=6,
-            unready=Unready(rank=6, reason="TiProxyUnhealthy", message="TiProxy(s) are not healthy"),
+            suspend_rank=8,
+            unready=Unready(rank=8, reason="TiProxyUnhealthy", message="TiProxy(s) are not healthy"),
             outage=Outage(
                 reason="NoTiProxyServer",
                 effect="Clients cannot connect through TiProxy; those that connect to TiDB are not affected.",
@@ -371,7 +387,7 @@ _TABLE: dict[str, ComponentType] = {
             is_store=True,
             starts_after=("pd", "tso", "scheduling"),
             upgrades_after=("pd", "tiflash"),
-            suspend_rank=4,
+            suspend_rank=6,
             unavailable="no TiKV store is Up yet",
             unready=Unready(rank=2, reason="TiKVStoreNotUp", message="TiKV store(s) are not up"),
             outage=Outage(
@@ -399,9 +415,9 @@ _TABLE: dict[str, ComponentType] = {
             claims=Claims(labelled=True, reclaim_policy=True),
             starts_after=("pd",),
             upgrades_after=("pd", "tiflash", "tikv"),
-            suspend_rank=5,
+            suspend_rank=7,
             unavailable="no Pump node is online yet",
-            unready=Unready(rank=7, reason="PumpUnhealthy", message="Pump node(s) are not online"),
+            unready=Unready(rank=9, reason="PumpUnhealthy", message="Pump node(s) are not online"),
             outage=Outage(
                 reason="NoPumpNode",
                 effect="TiDB servers that write binlogs cannot commit.",
@@ -455,6 +471,48 @@ _TABLE: dict[str, ComponentType] = {
             outage=Outage(
                 reason="NoTiCDCServer",
                 effect="Changefeeds stand still; the database is not affected.",
+            ),
+        ),
+        ComponentType(
+            name="tici-meta",
+            title="TiCI-meta",
+            slot=_part_of_tici("meta"),
+            status=attrgetter("tici_meta"),
+            default_image="pingcap/tici",
+            ports={"peer": 8500, "status": 8501},
+            metrics_port="status",
+            always_scraped=False,
+            peer_ports={"peer": "peer", "status": "status"},
+            config=config_schema.TICI_META,
+            flags=flag_settings.OF_TICI,
+            starts_after=("pd", "tikv"),
+            upgrades_after=("pd", "tiflash", "tikv", "pump", "tidb", "ticdc"),
+            suspend_rank=4,
+            unready=Unready(rank=6, reason="TiCIMetaUnhealthy", message="TiCI meta pod(s) are not ready"),
+            outage=Outage(
+                reason="NoTiCIMeta",
+                effect="Full-text indexes cannot be made or updated; the database serves.",
+            ),
+        ),
+        ComponentType(
+            name="tici-worker",
+            title="TiCI-worker",
+            slot=_part_of_tici("worker"),
+            status=attrgetter("tici_worker"),
+            default_image="pingcap/tici",
+            ports={"peer": 8510, "status": 8511},
+            metrics_port="status",
+            always_scraped=False,
+            peer_ports={"peer": "peer", "status": "status"},
+            config=config_schema.TICI_WORKER,
+            flags=flag_settings.OF_TICI,
+            starts_after=("pd", "tikv"),
+            upgrades_after=("pd", "tiflash", "tikv", "pump", "tidb", "ticdc", "tici-meta"),
+            suspend_rank=5,
+            unready=Unready(rank=7, reason="TiCIWorkerUnhealthy", message="TiCI worker pod(s) are not ready"),
+            outage=Outage(
+                reason="NoTiCIWorker",
+                effect="Full-text indexes are not updated; the database serves.",
             ),
         ),
         ComponentType(

@@ -118,12 +118,21 @@ TIFLASH = ConfigSchema(
         "storage",
         "storage.main",
         "storage.raft",
+        "tici",
+        "tici.logger",
+        "tici.reader-node",
+        "tici.s3",
+        "tici.storage",
     ),
     floats=("flash.overlap_threshold",),
 )
 
 TIFLASH_PROXY = ConfigSchema(tables=("security", "server"), floats=_TIKV_FLOATS)
 """TiFlash's second file, for its proxy."""
+
+TICI_META = ConfigSchema(tables=("tidb-server", "server", "s3"))
+
+TICI_WORKER = ConfigSchema(tables=("server", "s3"))
 
 TICDC = ConfigSchema(renamed={"timezone": "tz", "gcTTL": "gc-ttl", "logLevel": "log-level", "logFile": "log-file"})
 

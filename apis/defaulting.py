@@ -43,6 +43,7 @@ def _of_tidb_cluster(spec: TidbClusterSpec, namespace: str) -> TidbClusterSpec:
         enable_pvc_replace=given(spec.enable_pvc_replace, False),
         start_script_version=spec.start_script_version or "v1",
         cluster=_reference(spec.cluster, namespace),
+        tici=spec.tici and spec.tici.with_defaults(),
     )
     if filled.pd is None or filled.pd.mode != "ms":
         # these serve only such a PD (lifecycle.md 6.2)

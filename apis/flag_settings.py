@@ -90,6 +90,12 @@ OF_TICDC: FlagSettings = {
     "ca": FlagSetting("security.ca-path", sometimes=True),
     "cert": FlagSetting("security.cert-path", sometimes=True),
     "key": FlagSetting("security.key-path", sometimes=True),
+    "newarch": FlagSetting("newarch", sometimes=True),
+}
+OF_TICI: FlagSettings = {
+    **_FILE,
+    **dict.fromkeys(("host", "port", "status-port", "advertise-host"), NO_SETTING),
+    "pd-addr": FlagSetting("server.pd-addr"),
 }
 OF_PUMP: FlagSettings = {
     **_FILE,

@@ -18,7 +18,7 @@ DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "security.md"
 _BEGIN, _END = "<!-- apis/references.py: begin -->\n", "<!-- apis/references.py: end -->\n"
 
 _NAMES = re.compile(
-    r"(?i:namespaces?|refs?|(?<!permit)host|address(es)?|url|endpoint)$|^clusters?$"
+    r"(?i:namespaces?|refs?|(?<!permit)host|address(es)?|ur[il]|endpoint)$|^clusters?$"
     r"|(?i:(?<!clusterclient)secret|secrets|secretnames?|configmap|configmapname|serviceaccount|serviceaccountname|backupname)$"
 )
 """The names of fields that name something. `mountClusterClientSecret` is a switch, `permitHost` belongs to SQL."""
@@ -209,8 +209,8 @@ REFERENCES = (
         _AS_PODS,
     ),
     ReferenceField(
-        _JOBS,
-        ("*.endpoint",),
+        (*_JOBS, "TidbCluster"),
+        ("*.endpoint", "*.sinkURI"),
         Reach.PODS,
         "read and write object storage with keys from a Secret beside the object",
         "a pod of the namespace connects",

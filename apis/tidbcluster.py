@@ -10,6 +10,7 @@ from apis.component_specs import (
     PDSpec,
     PumpSpec,
     TiCDCSpec,
+    TiCISpec,
     TiDBSpec,
     TiFlashSpec,
     TiKVSpec,
@@ -20,6 +21,8 @@ from apis.component_statuses import (
     PDStatus,
     PumpStatus,
     TiCDCStatus,
+    TiCIChangefeedStatus,
+    TiCIStatus,
     TiDBStatus,
     TiFlashStatus,
     TiKVStatus,
@@ -45,6 +48,7 @@ class TidbClusterSpec(ClusterSpec, kw_only=True):
     tikv: TiKVSpec | None = None
     tiflash: TiFlashSpec | None = None
     ticdc: TiCDCSpec | None = None
+    tici: TiCISpec | None = None
     tiproxy: TiProxySpec | None = None
     pump: PumpSpec | None = None
     helper: HelperSpec | None = None
@@ -73,6 +77,10 @@ class TidbClusterStatus(ClusterStatus, kw_only=True):
     tiflash: TiFlashStatus = field(default_factory=TiFlashStatus)
     tiproxy: TiProxyStatus = field(default_factory=TiProxyStatus)
     ticdc: TiCDCStatus = field(default_factory=TiCDCStatus)
+    # absent without full-text search, so that the status of other clusters stays as it is
+    tici_meta: TiCIStatus | None = None
+    tici_worker: TiCIStatus | None = None
+    tici: TiCIChangefeedStatus | None = None
 
 
 class TidbCluster(Cluster, kw_only=True):

@@ -15,6 +15,7 @@ from kube.deletion import Destroyer
 from kube.events import EventRecorder
 from member.actions import (
     ClosePumpNode,
+    CreateChangefeed,
     Delete,
     Destructive,
     EnablePlacementRules,
@@ -24,6 +25,7 @@ from member.actions import (
     FlushLogBackup,
     KeepStore,
     MoveTables,
+    PauseChangefeed,
     PauseDDL,
     RemoveMaster,
     RemoveMember,
@@ -31,9 +33,11 @@ from member.actions import (
     RemoveWorker,
     ResignMaster,
     ResignOwner,
+    ResumeChangefeed,
     ResumeDDL,
     SetRootPassword,
     SetServerLabels,
+    SetSink,
     SetStoreLabels,
     TransferLeader,
     TransferPrimary,
@@ -97,6 +101,14 @@ def _perform(destroyer: Destroyer, action: Action[Any]) -> Any:  # noqa: C901, P
                 return capture.resign_owner()
             case MoveTables(capture, capture_id):
                 return capture.drain(capture_id)
+            case CreateChangefeed(capture, name, sink, begin):
+                return capture.create_changefeed(name, sink, begin)
+            case PauseChangefeed(capture, name):
+                return capture.pause_changefeed(name)
+            case SetSink(capture, name, sink):
+                return capture.set_sink(name, sink)
+            case ResumeChangefeed(capture, name):
+                return capture.resume_changefeed(name)
             case PauseDDL(tidb):
                 return tidb.start_upgrade()
             case ResumeDDL(tidb):

@@ -6,9 +6,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from dataplane.answers import MEMBERS, Count, Name
+from dataplane.answers import MEMBERS, Count, Id, Name, require_uint64
 from dataplane.calls import TIMEOUT, Caller
-from dataplane.errors import DataPlaneError, NotFound, misread
+from dataplane.errors import DataPlaneError, NotFound, error_from_answer, misread
 from ports.structs import UNREADABLE, decoder
 from ports.transport import Response
 
@@ -38,7 +38,46 @@ class _Drained(msgspec.Struct, frozen=True):
     current_table_count: Count
 
 
+def _code(answer: Response) -> str:
+    """TiCDC's code of an error; empty for any other answer."""
+    try:
+        return decoder(_Refusal).decode(answer.body).error_code
+    except UNREADABLE:
+        return ""
+
+
+_CHANGEFEEDS = "/api/v2/changefeeds"
+_NO_CHANGEFEED = frozenset({400, 404})
+_NOT_THERE = "CDC:ErrChangeFeedNotExists"
 _CAPTURES = msgspec.json.Decoder(Annotated[tuple[Capture, ...], Meta(max_length=MEMBERS)])
+
+
+class ChangefeedError(msgspec.Struct, frozen=True):
+    """The last error of a changefeed; its message may quote the sink, with keys."""
+
+    code: Name = ""
+    message: str = ""
+
+
+class Changefeed(msgspec.Struct, frozen=True):
+    """A changefeed as TiCDC reports it: `state` is e.g. `normal`, `stopped`, `warning` or `failed`.
+
+    `checkpoint_ts` is a TSO. Newer versions mask the keys in `sink_uri`.
+    """
+
+    id: Name
+    state: Name = ""
+    sink_uri: str = ""
+    checkpoint_ts: Id = 0
+    error: ChangefeedError | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a checkpoint beyond 64 bits."""
+        require_uint64(checkpoint_ts=self.checkpoint_ts)
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    error_code: str = ""
 
 
 class TiCDCClient:
@@ -80,6 +119,42 @@ class TiCDCClient:
             return decoder(_Drained).decode(answer.body).current_table_count
         except UNREADABLE as error:
             raise self._call.malformed(path, misread(answer.body, error)) from error
+
+    def changefeed(self, name: str, timeout: float = TIMEOUT) -> Changefeed | None:
+        """A changefeed; None only if TiCDC says in its own words that there is none. Raises Unavailable, ApiError."""
+        path = f"{_CHANGEFEEDS}/{name}"
+        answer = self._call.get(path, timeout=timeout, also=_NO_CHANGEFEED)
+        if answer.status in _NO_CHANGEFEED:
+            if _code(answer) == _NOT_THERE:
+                return None
+            raise error_from_answer("GET", self._call.base_url + path, answer)
+        return self._call.decoded(path, answer, decoder(Changefeed))
+
+    def create_changefeed(self, name: str, sink: str, begin: int = 0) -> None:
+        """Ask for a changefeed from a TSO on, 0 for now; files get no directory for each day, as TiCI reads them.
+
+        Raises Unavailable, ApiError, LeaseExpired.
+        """
+        config = {"sink": {"date_separator": "none"}}
+        body: dict[str, object] = {"changefeed_id": name, "sink_uri": sink, "replica_config": config}
+        body |= {"start_ts": begin} if begin else {}
+        self._tell("POST", _CHANGEFEEDS, body, "TiCDC asked for a changefeed", name)
+
+    def pause_changefeed(self, name: str) -> None:
+        """Pause a changefeed. Raises Unavailable, ApiError, LeaseExpired."""
+        self._tell("POST", f"{_CHANGEFEEDS}/{name}/pause", None, "TiCDC asked to pause a changefeed", name)
+
+    def set_sink(self, name: str, sink: str) -> None:
+        """Give a paused changefeed another sink. Raises Unavailable, ApiError, LeaseExpired."""
+        path = f"{_CHANGEFEEDS}/{name}"
+        self._tell("PUT", path, {"sink_uri": sink}, "TiCDC asked to change the sink of a changefeed", name)
+
+    def resume_changefeed(self, name: str) -> None:
+        """Resume a changefeed. Raises Unavailable, ApiError, LeaseExpired."""
+        self._tell("POST", f"{_CHANGEFEEDS}/{name}/resume", {}, "TiCDC asked to resume a changefeed", name)
+
+    def _tell(self, method: str, path: str, body: object, done: str, name: str) -> None:
+        self._call.write(method, path, body, done=done, about={"server": self._call.host, "changefeed": name})
 
     def healthy(self) -> bool:
         """True if this capture is the owner and reports good health. No answer means False; raises no

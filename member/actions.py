@@ -199,6 +199,41 @@ class MoveTables(Action[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateChangefeed(Action[None]):
+    """Ask TiCDC for a changefeed with a sink, from a TSO on, by default from now. Raises like `TransferLeader`."""
+
+    server: TiCDCClient
+    name: str
+    sink: str = field(repr=False)
+    begin: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PauseChangefeed(Action[None]):
+    """Pause a changefeed, which keeps its checkpoint. Raises like `TransferLeader`."""
+
+    server: TiCDCClient
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetSink(Action[None]):
+    """Give a paused changefeed another sink. Raises like `TransferLeader`."""
+
+    server: TiCDCClient
+    name: str
+    sink: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeChangefeed(Action[None]):
+    """Resume a changefeed at its checkpoint. Raises like `TransferLeader`."""
+
+    server: TiCDCClient
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class PauseDDL(Action[None]):
     """Ask TiDB to pause users' DDL for an upgrade. Raises like `TransferLeader`."""
 

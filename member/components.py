@@ -17,6 +17,7 @@ from member.pd.component import PD
 from member.pdms.component import SCHEDULING, TSO
 from member.pump.component import PUMP
 from member.ticdc.component import TICDC
+from member.tici.component import TICI_META, TICI_WORKER
 from member.tidb.component import TIDB
 from member.tiflash.component import TIFLASH
 from member.tikv.component import TIKV
@@ -38,7 +39,11 @@ _DISCOVERIES = {
 }
 
 _WORKLOADS: dict[str, Workload] = {
-    each.name: each for each in (TSO, SCHEDULING, PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, DM_MASTER, DM_WORKER)
+    each.name: each
+    for each in (
+        *(TSO, SCHEDULING, PD, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, TICI_META, TICI_WORKER),
+        *(DM_MASTER, DM_WORKER),
+    )
 }
 
 

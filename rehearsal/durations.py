@@ -64,6 +64,8 @@ def delays(starts: Mapping[str, float], timings: Timings) -> dict[str, float]:
         "tidb": timings.tidb_start,
         "ticdc": timings.capture_start,
         "pump": timings.pump_start,
+        "tici-meta": timings.tici_start,
+        "tici-worker": timings.tici_start,
         "dm-worker": timings.dm_worker_start,
     }
     later = {

@@ -106,6 +106,8 @@ class Timings:
     table_moves: float = 4.0
     """Tables that move per second."""
 
+    tici_start: float = 0.2
+
     dm_worker_start: float = 0.2
     dm_worker_tick: float = 1.0
     """The interval at which a DM worker renews its lease."""
@@ -158,6 +160,7 @@ class Timings:
             capture_election=2.0,
             capture_missed=15.0,
             table_moves=1.0,
+            tici_start=2.0,
             dm_worker_start=2.0,
             dm_worker_tick=10.0,
             dm_worker_lease=60.0,

@@ -38,7 +38,8 @@ LISTS: Mapping[tuple[str, str], str] = {
         "rehearsal/durations.py",
         "{'pd': timings.pd_start, 'dm-master': timings.pd_start, 'tikv': timings.tikv_start, "
         "'tiflash': timings.tikv_start + timings.tiflash_start, 'tidb': timings.tidb_start, "
-        "'ticdc': timings.capture_start, 'pump': timings.pump_start, 'dm-worker': timings.dm_worker_start}",
+        "'ticdc': timings.capture_start, 'pump': timings.pump_start, 'tici-meta': timings.tici_start, "
+        "'tici-worker': timings.tici_start, 'dm-worker': timings.dm_worker_start}",
     ): "the timings of the sandbox, which shares no code with the table",
 }
 """Lists that may stand outside the table, as `(file, source)`, each with its reason."""

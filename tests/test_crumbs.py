@@ -15,8 +15,8 @@ SHORT = 60
 MOST = 28
 """The number of crumbs that are left. It may only fall."""
 
-FILES_OF_MEMBER = 160
-"""The number of Python files in `member/`. It may only fall."""
+FILES_OF_MEMBER = 163
+"""The number of Python files in `member/`. It may only fall, except for a new component: TiCI is three modules."""
 
 PLAN = frozenset({"component", "desired", "status", "scaling", "rolling", "failover", "commands"})
 """The modules of a component in `member/`, of which each has those that it needs."""

@@ -12,7 +12,7 @@ from apis.dmcluster import DMCluster
 from apis.problem import Problem
 from apis.shared import ScalePolicy
 from apis.tidbcluster import TidbCluster
-from apis.validation import annotations, configuration, containers, listening, names, pods, ranges, volumes
+from apis.validation import annotations, configuration, containers, listening, names, pods, ranges, tici, volumes
 from ports import duration
 
 _FIRST_DM = (2, 0, 0)
@@ -56,6 +56,7 @@ def _check_tidb_cluster(tc: TidbCluster) -> Iterator[Problem]:
     for index, name in enumerate(services):
         if name in services[:index]:
             yield Problem(f"spec.pdms[{index}].name", name, "is a duplicate; keep one entry per microservice")
+    yield from tici.check(tc)
 
 
 def _check_names(tc: TidbCluster) -> Iterator[Problem]:

@@ -3,13 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from apis.accessor import Component
-from apis.component_specs import PDMSSpec, PDSpec, TiCDCSpec, TiDBSpec, TiFlashSpec, TiKVSpec, TiProxySpec
+from apis.component_specs import (
+    PDMSSpec,
+    PDSpec,
+    TiCDCSpec,
+    TiCIComponentSpec,
+    TiDBSpec,
+    TiFlashSpec,
+    TiKVSpec,
+    TiProxySpec,
+)
 from apis.dm_components import STORAGE_SIZE, DMComponentSpec
 from apis.problem import Problem
 from apis.shared import Json, Quantity, StorageVolume
 from ports import quantity
 
-WITH_STORAGE_VOLUMES = (PDSpec, PDMSSpec, TiDBSpec, TiKVSpec, TiCDCSpec, TiProxySpec)
+WITH_STORAGE_VOLUMES = (PDSpec, PDMSSpec, TiDBSpec, TiKVSpec, TiCDCSpec, TiProxySpec, TiCIComponentSpec)
 
 
 def check(component: Component) -> Iterator[Problem]:

@@ -22,6 +22,7 @@ _MORE: tuple[Json, ...] = (
     {"pd": {"mode": "ms"}},
     {"tidb": {"service": {"type": "ClusterIP"}}},
     {"ticdc": {"config": {"per-table-memory-quota": 10485760}}},
+    {"tici": {"s3": {"endpoint": "https://s3.example.com", "bucket": "indexes"}}},
 )
 
 
@@ -33,7 +34,7 @@ def _every_component() -> Json:
             own: Json = {"replicas": 2, "config": {}}
             own |= {"requests": _DATA} if row.data_volume else {}
             own |= {"storageClaims": [{"resources": {"requests": _DATA}}]} if row.storage_claims else {}
-            spec = row.slot.tree(own) | spec
+            spec = _merged(row.slot.tree(own), spec)
     return reduce(_merged, _MORE, spec)
 
 
@@ -45,11 +46,16 @@ class Setting:
     patch: Json = field(default_factory=dict)
 
 
+_NO_TICI: Json = {"tici": None}
+"""Of features with which full-text search does not work."""
+_TLS: Json = {"tlsCluster": {"enabled": True}, "tidb": {"tlsClient": {"enabled": True}}} | _NO_TICI
+_ELSEWHERE: Json = {"pd": None, "pdms": None, "cluster": {"name": "other", "namespace": "elsewhere"}} | _NO_TICI
+
 SETTINGS = (
     Setting(""),
-    Setting("with TLS", {"tlsCluster": {"enabled": True}, "tidb": {"tlsClient": {"enabled": True}}}),
+    Setting("with TLS", _TLS),
     Setting("without `spec.pd.mode: ms`", {"pd": {"mode": ""}}),
-    Setting("without `spec.pd`", {"pd": None, "pdms": None, "cluster": {"name": "other", "namespace": "elsewhere"}}),
+    Setting("without `spec.pd`", _ELSEWHERE),
     Setting("with `spec.startScriptVersion: v2`", {"startScriptVersion": "v2"}),
 )
 """The settings, tried in this order until a field has an effect."""
@@ -59,14 +65,12 @@ _SCRATCH: Json = {
     "additionalVolumes": [{"name": "scratch", "emptyDir": {}}],
     "additionalVolumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
 }
-_TLS: Json = {"tlsCluster": {"enabled": True}, "tidb": {"tlsClient": {"enabled": True}}}
 _NATIVE: Json = {"useSidecar": True}
 _VOLUME: Json = {"name": "more", "storageSize": "1Gi", "mountPath": "/more"}
 _FROM_ADDRESSES: Json = {
     "startScriptVersion": "v2",
     "startScriptV2FeatureFlags": ["PreferPDAddressesOverDiscovery"],
-}
-_ELSEWHERE: Json = {"pd": None, "pdms": None, "cluster": {"name": "other", "namespace": "elsewhere"}}
+} | _NO_TICI
 SKIPS_TLS = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
 
 
@@ -79,12 +83,18 @@ class Needs:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
+_NESTED = {"tici": 2}
+"""The length of the path to a component's section, by its first field."""
+
 _NEEDS: Mapping[str, Needs] = {
     "*.image": Needs({"version": None}, {"baseImage": ""}),
     "*.slowLogTailer.image": Needs(),
     "*.customizedStartupProbe.image": Needs(),
     "cluster.*": Needs(_ELSEWHERE),
     "helper.image": Needs(),
+    "acrossK8s": Needs(_NO_TICI),
+    "tlsCluster.enabled": Needs(_NO_TICI),
+    "tidb.initializer.createPassword": Needs(_NO_TICI),
     "pdAddresses": Needs(_FROM_ADDRESSES),
     "*.storageClassName": Needs(own={"storageVolumes": [_VOLUME]}),
     "*.volumeAttributesClassName": Needs(own={"storageVolumes": [_VOLUME]}),
@@ -101,7 +111,7 @@ _NEEDS: Mapping[str, Needs] = {
     "tiproxy.readinessProbe.*": Needs(own={"readinessProbe": {"type": "tcp"}}),
     "tiproxy.readinessProbe.type": Needs(),
     "tiproxy.sslEnableTiDB": Needs(_TLS, annotations={SKIPS_TLS: "true"}),
-    "tlsCluster.enableDiscoveryMTLS": Needs({"tlsCluster": {"enabled": True}}),
+    "tlsCluster.enableDiscoveryMTLS": Needs({"tlsCluster": {"enabled": True}} | _NO_TICI),
 }
 """The needs by globs of paths; the last match counts."""
 
@@ -141,6 +151,8 @@ VALUES: Mapping[str, object] = {
     "discovery.suspendAction.suspendStatefulSet": True,
     "dnsConfig": {"searches": ["example.com"]},
     "dnsPolicy": "Default",
+    "endpoint": "https://s3.eu-west-1.amazonaws.com",
+    "sinkURI": "s3://changes/tici?protocol=canal-json",
     "env": [{"name": "COLOR", "value": "blue"}],
     "envFrom": [{"configMapRef": {"name": "colors", "optional": True}}],
     "evictLeaderTimeout": "3m",
@@ -188,6 +200,7 @@ VALUES: Mapping[str, object] = {
     "tolerations": [{"key": "dedicated", "operator": "Exists"}],
     "topologyKey": "topology.kubernetes.io/zone",
     "type": "NodePort",
+    "usePathStyle": False,
     "version": "v8.5.3",
     "waitLeaderTransferBackTimeout": "3m",
 }
@@ -216,8 +229,7 @@ def pairs(path: str, node: Json, *, alone: bool = False) -> Iterator[Pair]:
             continue
         _prepare(spec, path)
         if needs.own:
-            own = spec[top]
-            spec[top] = [_merged(own[0], needs.own)] if isinstance(own, list) else _merged(own, needs.own)
+            _change_own(spec, path, needs.own)
         before = {"metadata": NAMES | {"annotations": dict(needs.annotations)}, "spec": spec}
         after = _fresh(before)
         table, name = _walk(after["spec"], path)
@@ -268,6 +280,15 @@ def _value(path: str, node: Json, there: object) -> object:
         case "array":
             return ["sample"]
     return "sample"
+
+
+def _change_own(spec: Json, path: str, patch: Json) -> None:
+    """Change the section of the component with a field."""
+    names = [each.removesuffix(ITEM) for each in path.split(".")]
+    *above, name = names[: _NESTED.get(names[0], 1)]
+    holder = reduce(lambda tree, each: tree[each], above, spec)
+    own = holder[name]
+    holder[name] = [_merged(own[0], patch)] if isinstance(own, list) else _merged(own, patch)
 
 
 def _merged(tree: Json, patch: Json) -> Json:

@@ -159,6 +159,9 @@ def _groups() -> Iterator[_Group]:
 def _owner(path: str) -> tuple[str, str]:
     """The component that a field is of, empty for the cluster's, and its path in there."""
     top, _, below = path.partition(".")
+    inner, _, below_inner = below.partition(".")
+    if f"{top}.{inner}" in _owners():
+        return f"{top}.{inner}", below_inner
     return (top, below) if top in _owners() else ("", path)
 
 
@@ -232,7 +235,7 @@ def _own_components(path: str) -> set[str]:
     owner, _ = _owner(path)
     if owner:
         name = owner.removesuffix(ITEM)
-        return {pair.before["spec"][name][0]["name"]} if owner.endswith(ITEM) else {name}
+        return {pair.before["spec"][name][0]["name"]} if owner.endswith(ITEM) else {name.replace(".", "-")}
     return {made["metadata"]["labels"][COMPONENT] for made in built_objects(pair.before)}
 
 

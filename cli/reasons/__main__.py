@@ -5,9 +5,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 
-from cli.reasons.reason import LOOK_AT_PD, LOOK_AT_PODS, NOTHING, TRANSIENT, Reason
+from cli.reasons.reason import LOOK_AT_COMPONENT, LOOK_AT_PD, LOOK_AT_PODS, NOTHING, TRANSIENT, Reason
 from cli.reasons.registry import PAGES, REASONS, TOPICS
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "docs" / "reasons"
@@ -21,8 +22,15 @@ _MANY = 9
 _NO_ACTION = (NOTHING, TRANSIENT)
 """Advice that a section leaves out."""
 
-_SHARED = {"Look at PD": LOOK_AT_PD, "Look at the pods": LOOK_AT_PODS}
+_SHARED = {
+    "Look at PD": LOOK_AT_PD,
+    "Look at the pods": LOOK_AT_PODS,
+    "Look at the component": LOOK_AT_COMPONENT,
+}
 """Advice that many reasons share: a section of the index, which their sections link."""
+
+_TEXTS = {"Meaning": attrgetter("means"), "Operator": attrgetter("meanwhile"), "You": attrgetter("you")}
+"""The texts of a section by their label; the meaning stands without one."""
 
 _PAGE_OF = {name: page for page, topics in PAGES.items() for topic in topics for name in TOPICS[topic]}
 
@@ -81,7 +89,7 @@ def _page(topics: tuple[str, ...]) -> str:
 def _usual(reasons: Iterable[Reason]) -> Mapping[str, str]:
     """The sentences that most sections of a page would repeat, by their label."""
     every = list(reasons)
-    answers = {"Operator": [reason.meanwhile for reason in every], "You": [reason.you for reason in every]}
+    answers = {label: [text(reason) for reason in every] for label, text in _TEXTS.items()}
     meaningful = {label: [text for text in texts if text not in _NO_ACTION] for label, texts in answers.items()}
     common = {label: Counter(texts).most_common(1)[0] for label, texts in meaningful.items()}
     return {label: text for label, (text, number) in common.items() if number >= _MANY}
@@ -94,13 +102,14 @@ def _stated(usual: Mapping[str, str]) -> Iterator[str]:
 
 
 def _section(name: str, reason: Reason, usual: Mapping[str, str]) -> str:
-    answers = {"Operator": reason.meanwhile, "You": reason.you}
+    own = {label: text(reason) for label, text in _TEXTS.items() if text(reason) != usual.get(label)}
+    means = _linked(name, own.pop("Meaning", ""))
     lines = [
         f"- **{label}:** {_linked(name, text)}"
-        for label, text in answers.items()
-        if text != usual.get(label) and (text not in _NO_ACTION or label in usual)
+        for label, text in own.items()
+        if text not in _NO_ACTION or label in usual
     ]
-    return "\n\n".join(filter(None, [f"## {name}", _linked(name, reason.means), "\n".join(lines)]))
+    return "\n\n".join(filter(None, [f"## {name}", means, "\n".join(lines)]))
 
 
 def _linked(name: str, text: str) -> str:

@@ -57,6 +57,16 @@ OUTAGES: Mapping[str, Reason] = {
         _WATCHES,
         "`kubectl logs` of its pods. PD keeps what changefeeds still need for `gc-ttl` (24 hours by default).",
     ),
+    "NoTiCIMeta": Reason(
+        "No meta server of TiCI is Ready. Full-text indexes are not updated.",
+        _WATCHES,
+        LOOK_AT_PODS,
+    ),
+    "NoTiCIWorker": Reason(
+        "No worker of TiCI is Ready. Full-text indexes are not updated.",
+        _WATCHES,
+        LOOK_AT_PODS,
+    ),
     "NoPumpNode": Reason(
         "No Pump node is online in PD. TiDB servers that write binlogs cannot commit.",
         _WATCHES,

@@ -22,3 +22,4 @@ LOOK_AT_PD = (
     "of them are Ready, the operator cannot reach PD: check NetworkPolicies, DNS, and the operator's log."
 )
 LOOK_AT_PODS = "`kubectl describe pod` of the pods that the message names; their events say what is missing."
+LOOK_AT_COMPONENT = "`kubectl tidb status NAME` shows what the other component waits for."

@@ -14,6 +14,7 @@ from cli.reasons.other_resources import MONITORS, OTHER_RESOURCES
 from cli.reasons.outages import OUTAGES
 from cli.reasons.reason import (
     AT_ONCE,
+    LOOK_AT_COMPONENT,
     LOOK_AT_PD,
     LOOK_AT_PODS,
     NOTHING,
@@ -24,10 +25,10 @@ from cli.reasons.reason import (
 )
 
 
-def _other_volumes(title: str, field: str, instead: str = "") -> Reason:
+def _other_volumes(field: str, instead: str = "") -> Reason:
     """The reason for a component that would lose a volume with data, or mounts one that cannot exist."""
     return Reason(
-        f"{title}'s pods would lose a volume that may hold data, or lack a volume or its storage class.",
+        "The pods would lose a volume that may hold data, or lack a volume or its storage class.",
         "It leaves these pods as they are.",
         f"Do what the message says, or restore `{field}` and the mounts. {instead}".strip(),
     )
@@ -47,15 +48,15 @@ _READY: Mapping[str, Reason] = {
         "Nothing. If it does not end, the condition `Progressing` says what is blocking it.",
     ),
     "PDUnhealthy": Reason(
-        "Not all requested PD members are healthy, or their number differs from the spec. The cluster serves as long "
-        "as more than half of them are healthy.",
+        "Not all requested PD members are healthy, or their number differs from the spec. The cluster serves while "
+        "more than half of them are healthy.",
         "It waits. It starts a failover when a member has been lost for the failover period, and never removes a "
         "member that the quorum needs.",
         LOOK_AT_PODS,
     ),
     "TiKVStoreNotUp": Reason(
-        "Not all requested TiKV stores are Up, or their number differs from the spec. Data is available as long as at "
-        "most one replica of each region is lost.",
+        "Not all requested TiKV stores are Up, or their number differs from the spec. Data is available while at most "
+        "one replica of each region is lost.",
         "It waits. It replaces stores that PD reports as Down after the failover period.",
         "`kubectl get tc NAME -o jsonpath='{.status.tikv.stores}'` shows the state of each store; then look at the pod "
         "of the one that is not Up.",
@@ -76,6 +77,28 @@ _READY: Mapping[str, Reason] = {
         "Not all captures of TiCDC answer on their port, or their number differs from the spec. The others replicate.",
         "It waits, and restarts no other capture meanwhile.",
         "`kubectl logs POD` of the captures that are not `ready` in `status.ticdc.captures`.",
+    ),
+    "TiCIMetaUnhealthy": Reason("Not all meta servers of TiCI are Ready.", "It waits.", LOOK_AT_PODS),
+    "TiCIWorkerUnhealthy": Reason("Not all workers of TiCI are Ready.", "It waits.", LOOK_AT_PODS),
+    "WaitingForTiCI": Reason("The first pods of TiFlash wait for TiCI.", "It waits.", LOOK_AT_PODS),
+    "WaitingForBucketKeys": Reason(
+        "The Secret of `spec.tici.s3.secretName` is missing, or lacks `access_key` or `secret_key`.",
+        "It waits for them.",
+        "Create it.",
+    ),
+    "CreatingChangefeed": Reason("TiCDC makes the changefeed of TiCI.", "It looks again.", NOTHING),
+    "ChangingChangefeed": Reason(
+        "The changefeed of TiCI gets another sink or keys.", "It pauses and resumes it.", NOTHING
+    ),
+    "ChangefeedNotNormal": Reason(
+        "The changefeed of TiCI failed or is paused. Full-text indexes lack new changes.",
+        "It reports TiCDC's error in `status.tici`.",
+        "Mend what the error says, then resume the changefeed.",
+    ),
+    "ChangefeedUnknown": Reason(
+        "TiCDC does not answer about the changefeed of TiCI, or rejects a request.",
+        "It asks again.",
+        "Read TiCDC's error. If the last checkpoint is too old, create the changefeed with `cdc cli`.",
     ),
     "HandingOver": Reason(
         "A capture of TiCDC is about to be restarted or removed, and first gives up ownership and its tables.",
@@ -177,17 +200,19 @@ _SPEC: Mapping[str, Reason] = {
         '`kubectl patch tc NAME --type=merge -p \'{"spec":{"paused":false}}\'`. All edits made meanwhile are '
         "rolled out together.",
     ),
-    "FailedUpdatePDSTS": _other_volumes("PD", "spec.pd.storageVolumes"),
+    "FailedUpdatePDSTS": _other_volumes("spec.pd.storageVolumes"),
     "FailedUpdateTiFlashSTS": _other_volumes(
-        "TiFlash", "spec.tiflash.storageClaims", instead="To use fewer claims, scale TiFlash in to 0 and out again."
+        "spec.tiflash.storageClaims", instead="To use fewer claims, scale TiFlash in to 0 and out again."
     ),
-    "FailedUpdateTiKVSTS": _other_volumes("TiKV", "spec.tikv.storageVolumes"),
-    "FailedUpdateTiProxySTS": _other_volumes("TiProxy", "spec.tiproxy.storageVolumes"),
-    "FailedUpdateTiCDCSTS": _other_volumes("TiCDC", "spec.ticdc.storageVolumes"),
-    "FailedUpdateTiDBSTS": _other_volumes("TiDB", "spec.tidb.storageVolumes"),
-    "FailedUpdateTSOSTS": _other_volumes("TSO", "spec.pdms[].storageVolumes"),
-    "FailedUpdateSchedulingSTS": _other_volumes("Scheduling", "spec.pdms[].storageVolumes"),
-    "FailedUpdatePumpSTS": _other_volumes("Pump", "spec.pump.additionalVolumes"),
+    "FailedUpdateTiKVSTS": _other_volumes("spec.tikv.storageVolumes"),
+    "FailedUpdateTiProxySTS": _other_volumes("spec.tiproxy.storageVolumes"),
+    "FailedUpdateTiCDCSTS": _other_volumes("spec.ticdc.storageVolumes"),
+    "FailedUpdateTiDBSTS": _other_volumes("spec.tidb.storageVolumes"),
+    "FailedUpdateTSOSTS": _other_volumes("spec.pdms[].storageVolumes"),
+    "FailedUpdateSchedulingSTS": _other_volumes("spec.pdms[].storageVolumes"),
+    "FailedUpdateTiCIMetaSTS": _other_volumes("spec.tici.meta.storageVolumes"),
+    "FailedUpdateTiCIWorkerSTS": _other_volumes("spec.tici.worker.storageVolumes"),
+    "FailedUpdatePumpSTS": _other_volumes("spec.pump.additionalVolumes"),
 }
 
 _STARTING: Mapping[str, Reason] = {
@@ -213,13 +238,13 @@ _STARTING: Mapping[str, Reason] = {
         "TiKV, TiFlash or the restart of another component waits for a quorum of healthy PD members, or "
         "for the end of PD's own upgrade or scaling.",
         "It continues when PD is done.",
-        "Look at what PD is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pd.conditions}'`.",
+        LOOK_AT_COMPONENT,
     ),
     "WaitingForTiFlash": Reason(
         "The restart of TiKV's or TiDB's pods waits for TiFlash's own upgrade or scaling: an older TiFlash "
         "may not understand TiKV.",
         "It continues when TiFlash is done.",
-        "Look at what TiFlash is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tiflash.conditions}'`.",
+        LOOK_AT_COMPONENT,
     ),
     "PlacementRulesOff": Reason(
         "PD does not place replicas by rules, or does not say whether it does. Without that it refuses TiFlash's "
@@ -231,13 +256,24 @@ _STARTING: Mapping[str, Reason] = {
         "TiDB or TiCDC, or the restart of their pods, waits for a TiKV store that is Up, or for the end of "
         "TiKV's own upgrade or scaling.",
         "It continues when TiKV is done.",
-        "Look at what TiKV is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tikv.conditions}'`.",
+        LOOK_AT_COMPONENT,
     ),
     "WaitingForTiDB": Reason(
-        "The restart of TiCDC's pods waits for the end of TiDB's upgrade or scaling. Or TiDB refuses its new version, "
-        "and the other components keep theirs, too.",
+        "The restart of TiCDC's or TiCI's pods waits for TiDB's upgrade or scaling. Or TiDB refuses its new "
+        "version, and the other components keep theirs, too. Or TiCI's first pods wait until all of TiDB is healthy.",
         "It continues when TiDB is done, or can be upgraded.",
-        "Look at what TiDB is waiting for: `kubectl get tc NAME -o jsonpath='{.status.tidb.conditions}'`.",
+        LOOK_AT_COMPONENT,
+    ),
+    "WaitingForTiCDC": Reason(
+        "The restart of TiCI's pods waits for TiCDC's upgrade or scaling. Or TiCI's changefeed needs a capture that "
+        "is up.",
+        "It continues when TiCDC is done.",
+        LOOK_AT_COMPONENT,
+    ),
+    "WaitingForTiCIMeta": Reason(
+        "The restart of TiCI's workers waits for the upgrade or scaling of its meta servers.",
+        "It continues when they are done.",
+        LOOK_AT_COMPONENT,
     ),
     "WaitingForPump": Reason(
         "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "
@@ -249,12 +285,12 @@ _STARTING: Mapping[str, Reason] = {
     "WaitingForTSO": Reason(
         "PD is in microservice mode, and no member of tso gives timestamps yet: TiKV could not start.",
         "It makes TiKV's pods afterwards.",
-        "Look at what tso is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pdms.tso.conditions}'`.",
+        LOOK_AT_COMPONENT,
     ),
     "WaitingForScheduling": Reason(
         "PD is in microservice mode, and PD lists no member of scheduling yet.",
         "It makes TiKV's pods afterwards.",
-        "Look at its pods and their logs: `kubectl get tc NAME -o jsonpath='{.status.pdms.scheduling.conditions}'`.",
+        LOOK_AT_COMPONENT,
     ),
     "PDWithoutMicroservices": Reason(
         "`spec.pd.mode` is `ms`, and the PD that answers was started without it.",

@@ -3,7 +3,7 @@
 If the owner of such a cluster has not consented, the monitor keeps exactly these data, and the operator reads no more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -15,7 +15,7 @@ from controllers.simple_kind import Reconcile
 from controllers.target_cluster import CERTIFICATE_KEYS
 from kube.objects import Object
 from kube.resources import CONFIG_MAPS, SECRETS
-from member.monitor.configuration import jobs_of_cluster, jobs_of_table
+from member.monitor.configuration import Job, jobs_of_cluster, jobs_of_table
 from member.monitor.naming import Target, asset, assets_name, monitor_name
 from member.naming import client_secret_of
 
@@ -46,7 +46,9 @@ class Earlier:
         if not instance or f"{kind} {namespace}/{name}" in self.marks:
             return None
         secret = client_secret_of(kind, name)
-        return Target(namespace, name, instance, secret if self.certificate(namespace, secret) else "", is_kept=True)
+        shown = secret if self.certificate(namespace, secret) else ""
+        more = frozenset(job.component for job in _jobs(kind) if not job.always and self._has(job, namespace, name))
+        return Target(namespace, name, instance, shown, more, is_kept=True)
 
     def certificate(self, namespace: str, secret: str) -> dict[str, str]:
         """The files that the monitor has of the Secret of a cluster."""
@@ -55,9 +57,11 @@ class Earlier:
 
     def _instance(self, kind: str, namespace: str, name: str) -> str:
         """The instance label by which Prometheus finds the cluster's pods; empty if no job finds them."""
-        jobs = jobs_of_table(DM_CLUSTER) if kind == DM_CLUSTER else jobs_of_cluster()
-        found = (self._instances.get(f"{namespace}-{name}-{job.name}") for job in jobs)
+        found = (self._instances.get(f"{namespace}-{name}-{job.name}") for job in _jobs(kind))
         return next(filter(None, found), "")
+
+    def _has(self, job: Job, namespace: str, name: str) -> bool:
+        return f"{namespace}-{name}-{job.name}" in self._instances
 
     @cached_property
     def _instances(self) -> dict[str, str]:
@@ -70,6 +74,10 @@ class Earlier:
             elif job and line.lstrip().startswith(_EXPRESSION):
                 found.setdefault(job, line.lstrip().removeprefix(_EXPRESSION).replace("\\.", "."))
         return found
+
+
+def _jobs(kind: str) -> Iterable[Job]:
+    return jobs_of_table(DM_CLUSTER) if kind == DM_CLUSTER else jobs_of_cluster()
 
 
 def certificate_files(mark: str) -> str:

@@ -8,6 +8,7 @@ out until its owner consents, unless it was monitored before (`earlier`).
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from apis.accessor import components
 from apis.consent import Permission, how_to_consent
 from apis.decoding import decode
 from apis.dmcluster import DMCluster
@@ -278,7 +279,8 @@ def _target(found: _Found, cluster: TidbCluster | DMCluster | Target) -> Target:
     meta, secret = cluster.metadata, cluster_client_secret(cluster) if tls_enabled(cluster) else ""
     if secret:
         found.certificates(meta.namespace, secret, f"{cluster.kind} {meta.namespace}/{meta.name}")
-    return Target(meta.namespace, meta.name, instance_name(cluster), secret)
+    more = frozenset(own.name for own in components(cluster) if not own.type.always_scraped)
+    return Target(meta.namespace, meta.name, instance_name(cluster), secret, more)
 
 
 def listed_dm_clusters(owner: Object) -> list[str]:

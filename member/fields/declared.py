@@ -133,6 +133,14 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
         "how long a capture may take to hand its tables over",
         f"{_SYNCS}/test_ticdc.py::test_after_the_timeout_the_pod_goes_anyway_and_an_event_reports_it",
     ),
+    "tici.changefeed.enable": AtRunTime(
+        "the operator asks TiCDC for the changefeed; false removes none",
+        f"{_SYNCS}/test_tici.py::test_without_the_changefeed_the_operator_asks_ticdc_for_nothing",
+    ),
+    "tici.changefeed.*I*": AtRunTime(
+        "the sink and the name of the changefeed",
+        f"{_SYNCS}/test_tici.py::test_a_changed_sink_is_sent_to_a_paused_changefeed_which_continues",
+    ),
     "tidb.initializer.createPassword": AtRunTime(
         "a Secret `<tc>-init` with a password, which root gets",
         f"{_SYNCS}/test_password.py::test_root_gets_the_secrets_password_and_no_log_or_event_shows_it",
@@ -215,6 +223,10 @@ NO_EFFECT: Mapping[str, NoEffect] = {
     "pdms[].readinessProbe.*": _NO_PROBE,
     "tiflash.readinessProbe.*": _NO_PROBE,
     "ticdc.readinessProbe.*": _NO_PROBE,
+    "tici.*.readinessProbe.type": _ALWAYS_TCP,
+    "tici.reader.*eartbeat*": NoEffect(
+        "v1.7 does not pass it to TiFlash either", "set it in spec.tiflash.config.config"
+    ),
     "pump.readinessProbe.*": _NO_PROBE,
     **{f"{name}.service.port": _PORT_OF_PD for name in ("pd", "pdms[]")},
     **{f"{name}.service.loadBalancerSourceRanges": _NOT_IN_SERVICE for name in ("pd", "pdms[]")},
@@ -326,6 +338,9 @@ TESTS: Mapping[str, str] = {
         "member/test_tiflash.py::test_each_claim_is_mounted_by_its_number_and_tailers_have_the_volume_of_their_file"
     ),
     "tiflash.config.*": "member/test_tiflash.py::test_the_users_settings_win",
+    "tici.s3.*": "member/test_tici.py::test_the_bucket_in_the_configuration",
+    "tici.reader.port": "member/test_tici.py::test_the_reader_in_tiflash",
+    "tici.*.config": "member/test_tici.py::test_the_users_settings_win",
     "ticdc.tlsClientSecretNames": "member/test_ticdc.py::test_volumes_and_mounts_in_their_different_orders",
     "ticdc.config": f"{_SCRIPTS}/test_ticdc_script.py::test_flags_of_the_configuration_unless_wrongly_typed",
     "tiproxy.readinessProbe.*": f"{_TIPROXY}::test_a_readiness_probe_on_request",

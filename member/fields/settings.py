@@ -94,7 +94,7 @@ def server_flags(own: Component, content: Content) -> Mapping[str, str]:
     """The flags of a pod's server; `<pod>` stands for the pod's name."""
     template = workload(own.name).stateful_set(own.tc, "")["spec"]["template"]["spec"]
     container: Json = next(each for each in template["containers"] if each["name"] == own.name)
-    script = content.data.get(STARTUP_SCRIPT) or "\n".join(container["command"])
+    script = content.data.get(STARTUP_SCRIPT) or "\n".join([*container["command"], *container.get("args", ())])
     meta = own.tc.metadata
     known = {"POD": "<pod>", "POD_NAME": "<pod>", "CLUSTER": meta.name, "NAMESPACE": meta.namespace}
     return given_flags(
@@ -137,7 +137,7 @@ def given_flags(script: str, variables: Mapping[str, str]) -> dict[str, str]:
             skipped = False
         elif assigned := _ASSIGNED.fullmatch(line):
             known[assigned[1]] = _filled_in(shlex.split(assigned[2])[0], known)
-        elif line.startswith("set -- ") and not skipped:
+        elif line.startswith(("set -- ", "exec /")) and not skipped:
             found |= {flag: _filled_in(value, known) for flag, value in _flags(shlex.split(line)[2:])}
     return found
 

@@ -34,7 +34,8 @@ class Job:
     """The scrape job for one kind of pod.
 
     `host` is the pattern of a pod's host name: $1 is the pod's name, $2 the label `second`, $3 the namespace.
-    `verified` is True if Prometheus verifies the server's certificate.
+    `verified` is True if Prometheus verifies the server's certificate. `always` is False for a job that only clusters
+    with such pods get, so that other monitors stay as they are.
     """
 
     name: str
@@ -43,6 +44,11 @@ class Job:
     second: str = f"{_LABEL}instance"
     port: str = _PORT
     verified: bool = True
+    always: bool = True
+
+    def is_for(self, target: Target) -> bool:
+        """True if the configuration for a cluster has the job."""
+        return self.always or self.component in target.beyond_v16
 
 
 def jobs_of_table(kind: str) -> Iterator[Job]:
@@ -50,7 +56,7 @@ def jobs_of_table(kind: str) -> Iterator[Job]:
     for row in component_types(kind):
         if row.metrics_port:
             host = f"$1.$2-{row.name}{row.peer_suffix}.$3"
-            yield Job(row.name, row.name, host, verified=row.name != "tiproxy")
+            yield Job(row.name, row.name, host, verified=row.name != "tiproxy", always=row.always_scraped)
 
 
 def jobs_of_cluster() -> tuple[Job, ...]:
@@ -84,6 +90,7 @@ def scrape_configs(inputs: Inputs, shards: int, operator_namespace: str = "", pr
         _entry(job, cluster, shards) | (fallback if job.component == "tiflash" else {})
         for job in jobs_of_cluster()
         for cluster in inputs.clusters
+        if job.is_for(cluster)
     ]
     found += [_entry(job, cluster, shards) for job in jobs_of_table(DM_CLUSTER) for cluster in inputs.dm_clusters]
     return [*found, _operator(operator_namespace, shards)] if operator_namespace else found

@@ -94,6 +94,7 @@ class Target:
     """A cluster whose pods Prometheus scrapes.
 
     `instance` is the label of its pods; `secret` has the client certificate for them, and is empty without TLS.
+    `beyond_v16` are its components that v1.6 does not scrape; others have a job whether or not the cluster has them.
     `is_kept` is True if its owner has not consented, and the monitor only continues as before.
     """
 
@@ -101,6 +102,7 @@ class Target:
     name: str
     instance: str
     secret: str = ""
+    beyond_v16: frozenset[str] = frozenset()
     is_kept: bool = False
 
 

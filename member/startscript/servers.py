@@ -167,7 +167,8 @@ def tiflash_script(tc: TidbCluster, *, config_mounted: bool) -> str:
 def tiflash_init_script(tc: TidbCluster) -> str:
     """The script of the init container."""
     if not options.asks_discovery(tc):
-        return _fill_in("")
+        tici = tc.spec.tici
+        return _fill_in("", has_keys=bool(tici and tici.s3 and tici.s3.secret_name))
     names = settings(
         CLUSTER=tc.metadata.name,
         NAMESPACE=tc.metadata.namespace,
@@ -176,13 +177,15 @@ def tiflash_init_script(tc: TidbCluster) -> str:
     return _fill_in(names + "\n" + options.verified_pd(tc, "tiflash", with_scheme=False))
 
 
-def _fill_in(pd: str) -> str:
+def _fill_in(pd: str, *, has_keys: bool = False) -> str:
+    """The script; with `has_keys` it appends the keys of the bucket of full-text indexes, the last section."""
     return assemble(
         "#!/bin/sh",
         "Fills in the configuration of TiFlash. Made by tidb-operator from the TidbCluster.",
         "set -eu\n",
         pd,
         fragment("tiflash_configuration_of_pd" if pd else "tiflash_configuration"),
+        settings(FILE="/data0/config.toml") + fragment("bucket_keys") if has_keys else "",
     )
 
 

@@ -96,6 +96,7 @@ def start_script(tc: TidbCluster) -> str:
         options.verified_pd(tc, "ticdc", with_scheme=True) if options.asks_discovery(tc) else "",
         _own("start"),
         _own("certificates") if tls_enabled(tc) else "",
+        'set -- "$@" --newarch=true\n' if tc.spec.tici else "",
         _own("configuration") if config_file(tc) else "",
         _own("run"),
     )

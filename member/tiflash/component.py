@@ -4,6 +4,8 @@ from functools import partial
 
 import structlog
 
+from apis import predicates
+from apis.accessor import find
 from apis.pod_commands import REPLACE_VOLUME, REPLACEMENT_BEGUN
 from dataplane.errors import DataPlaneError
 from dataplane.pd import OFFLINE
@@ -26,6 +28,7 @@ from member.stores.failover import failover
 from member.stores.kind import TIFLASH_STORES
 from member.stores.scaling import scale_in
 from member.stores.status import outage, scale_out, stores_up
+from member.tici.desired import META, WORKER
 from member.tiflash import desired, rolling
 
 log = structlog.get_logger(__name__)
@@ -35,7 +38,24 @@ _LOOKED_AT_AGAIN = 60.0
 
 
 async def _gate(ctx: ReconcileContext) -> Waiting | None:
-    return _recovering(ctx) or await _placement_rules(ctx)
+    return _recovering(ctx) or _index_servers(ctx) or await _placement_rules(ctx)
+
+
+def _index_servers(ctx: ReconcileContext) -> Waiting | None:
+    """The wait of the first pods for TiCI, whose indexes the reader inside TiFlash serves.
+
+    v1.7 then also leaves a running TiFlash alone, its status and failover included (TICI-8).
+    """
+    if ctx.stateful_set("tiflash") or predicates.tells_of_stateful_set(ctx.tc, "tiflash"):
+        return None
+    parts = [own for name in (META, WORKER) if (own := find(ctx.tc, name)) and not own.suspended]
+    missing = [own.type.title for own in parts if not predicates.all_members_ready(ctx.tc, own.name)]
+    if not missing:
+        return None
+    what = (
+        f"the reader of full-text indexes needs all pods of {' and '.join(missing)} to be Ready before TiFlash starts"
+    )
+    return Waiting("WaitingForTiCI", what, next_poll(ctx, "tiflash"))
 
 
 def _recovering(ctx: ReconcileContext) -> Waiting | None:

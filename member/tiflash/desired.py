@@ -34,6 +34,7 @@ from member.objects.config_map import Content
 from member.objects.services import peer, port
 from member.objects.volumes import capacity
 from member.startscript import options, tiflash_init_script, tiflash_script
+from member.tici.desired import bucket, key_variables, text_for_keys
 
 SERVER_TEMPLATE, PROXY_TEMPLATE = "config_templ.toml", "proxy_templ.toml"
 POD_NUMBER, PD_ADDRESS = "POD_NUM", "PD_ADDR"
@@ -46,6 +47,7 @@ LOGS: Mapping[str, tuple[str, str]] = {
 }
 """The sidecars that print a log file: the setting with its path, and the default path."""
 
+TICI_READER_PORT = 8520
 _TCP, _HTTP = 9000, 8123
 _SEVERAL_DISKS, _NO_OWN_PORTS = "v5.4.0", "v7.1.0"
 """The first version that supports several data directories, and the first that opens no ports of its own."""
@@ -72,7 +74,7 @@ def server_tables(tc: TidbCluster) -> Table:
         _drop(tables, *(("tcp_port", "http_port") if tls_enabled(tc) else ("tcp_port_secure", "https_port")))
     if tls_enabled(tc):
         _put_certificates(tables, ("ca_path", "cert_path", "key_path"))
-    return tables
+    return _with_reader(tc, tables)
 
 
 def proxy_tables(tc: TidbCluster) -> Table:
@@ -84,11 +86,32 @@ def proxy_tables(tc: TidbCluster) -> Table:
     if not is_config_mounted(tc) or not images.at_least(component(tc, "tiflash").version, _SEVERAL_DISKS):
         own = {"engine-addr": TIFLASH_SERVICE_PORT, "advertise-status-addr": TIFLASH_STATUS_PORT}
         _add(tables, {f"server.{key}": f"{_own_host(tc)}:{port}" for key, port in own.items()})
+    if tc.spec.tici:
+        addresses = {"addr": _listen(tc), "advertise-addr": _own_host(tc)}
+        _add(tables, {f"server.{key}": f"{host}:{TIFLASH_PROXY_PORT}" for key, host in addresses.items()})
     if tls_enabled(tc):
         _put_certificates(tables, ("ca-path", "cert-path", "key-path"))
         names = config.get(component(tc, "tiflash").config_tables(), "security.cert_allowed_cn")
         if names is not None:
             config.put_if_absent(tables, "security.cert-allowed-cn", names)
+    return tables
+
+
+def _with_reader(tc: TidbCluster, tables: Table) -> Table:
+    """The configuration with the reader of full-text indexes, if the cluster has them (TICI-20)."""
+    tici = tc.spec.tici
+    if tici is None or tici.s3 is None:
+        return tables
+    reader = (tici.reader and tici.reader.port) or TICI_READER_PORT
+    own = {
+        "tici.reader-node.addr": f"{_listen(tc)}:{reader}",
+        "tici.reader-node.advertise-addr": f"{_own_host(tc)}:{reader}",
+        "tici.logger.filename": "/data0/logs/tici_searchlib.log",
+        "tici.logger.level": "info",
+        "tici.storage.data-dir": "/data0/tici/searchlib",
+        **{f"tici.s3.{key}": value for key, value in bucket(tc).items()},
+    }
+    _add(tables, own)
     return tables
 
 
@@ -101,8 +124,10 @@ def log_file(tc: TidbCluster, sidecar: str) -> str:
 
 def _common(tc: TidbCluster, *, mounted: bool) -> dict[str, object]:
     """The defaults of all versions. `mounted` is True if flags provide the pod-specific settings."""
+    # the reader of full-text indexes is found by the address of the server beside it
+    host = _own_host(tc) if tc.spec.tici else _listen(tc)
     own = {
-        "flash.service_addr": f"{_listen(tc)}:{TIFLASH_SERVICE_PORT}",
+        "flash.service_addr": f"{host}:{TIFLASH_SERVICE_PORT}",
         "flash.proxy.advertise-addr": f"{_own_host(tc)}:{TIFLASH_PROXY_PORT}",
     }
     return {
@@ -247,14 +272,26 @@ def content(tc: TidbCluster) -> Content:
 
     Raises InvalidField for values that validation rejects.
     """
-    return Content({SERVER_TEMPLATE: toml.dumps(server_tables(tc)), PROXY_TEMPLATE: toml.dumps(proxy_tables(tc))}, {})
+    return _content(tc, proxy_tables(tc))
+
+
+def _content(tc: TidbCluster, proxy: Table) -> Content:
+    server = text_for_keys(tc, server_tables(tc), "tici.s3")
+    return Content({SERVER_TEMPLATE: server, PROXY_TEMPLATE: toml.dumps(proxy)}, {})
 
 
 def configured_by_v16(tc: TidbCluster) -> Content:
-    """The texts as v1.6 writes them: it treats a version without a number as old, unless it names the newest (6.7)."""
+    """The texts as v1.6 writes them: it treats a version without a number as old, unless it names the newest (6.7).
+
+    With TiCI, v1.7 also lets the proxy fill its disk, a setting for tests that is left out here (TICI-20).
+    """
     tiflash = component(tc, "tiflash")
     if images.order(tiflash.version) != images.NEWEST or tiflash.version.partition("-")[0] in _NEWEST_OF_V16:
-        return content(tc)
+        if tc.spec.tici is None:
+            return content(tc)
+        proxy = proxy_tables(tc)
+        _add(proxy, {"storage.reserve-space": "1KB"})
+        return _content(tc, proxy)
     old = structs.replace(_spec(tc), base_image="", image=images.with_version(tiflash.image, _OLD))
     return content(structs.replace(tc, spec=tiflash.type.replaced(tc.spec, old)))
 
@@ -335,7 +372,7 @@ def _init_container(tc: TidbCluster) -> Json:
             "name": "init",
             "image": component(tc, "tiflash").image if shows_certificate else helper_image(tc),
             "command": ["sh", "-c", tiflash_init_script(tc)],
-            "env": [pod.POD_NAME],
+            "env": [pod.POD_NAME, *key_variables(tc)],
             "volumeMounts": [_data_mount("data0"), _CONFIG_MOUNT, *volumes.certificate_mounts(certificates)],
             "resources": container_resources(own.requests, own.limits, own.claims),
             "securityContext": own.security_context,

@@ -13,6 +13,7 @@ from sandbox.dataplane.processes import Launch, Process
 from sandbox.dataplane.pump import PUMP
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.ticdc.process import TICDC
+from sandbox.dataplane.tici import TICI_META, TICI_WORKER
 from sandbox.dataplane.tidb import TIDB
 from sandbox.dataplane.tiflash import TIFLASH
 from sandbox.dataplane.tikv import TIKV
@@ -45,7 +46,20 @@ MICROSERVICES = (replace(PD, name="tso"), replace(PD, name="scheduling"))
 
 SERVERS: Mapping[str, ServerProgram] = {
     server.name: server
-    for server in (PD, *MICROSERVICES, TIPROXY, TIFLASH, TIKV, PUMP, TIDB, TICDC, DM_MASTER, DM_WORKER)
+    for server in (
+        PD,
+        *MICROSERVICES,
+        TIPROXY,
+        TIFLASH,
+        TIKV,
+        PUMP,
+        TIDB,
+        TICDC,
+        TICI_META,
+        TICI_WORKER,
+        DM_MASTER,
+        DM_WORKER,
+    )
 }
 
 

@@ -120,6 +120,8 @@ _PROFILES = {
                 )
             },
         ),
+        Profile(name="tici-meta", versions=("v9.0.0", "v9.0.1"), idle_reads=1),
+        Profile(name="tici-worker", versions=("v9.0.0", "v9.0.1")),
         Profile(
             name="dm-master",
             fewest=3,

@@ -208,6 +208,16 @@ def _replicating() -> Json:
     return cluster
 
 
+def _with_search(cluster: Json) -> Json:
+    """The same cluster with full-text search, and with the components that it needs."""
+    servers: Json = {"baseImage": "pingcap/tici", "replicas": 2, "version": "v9.0.0"}
+    s3 = {"endpoint": "http://minio:9000", "bucket": "fts", "accessKey": "minio", "secretKey": "a+b&c"}
+    for each in (_analytic(), _replicating()):
+        cluster["spec"] |= {name: part for name, part in each["spec"].items() if name not in cluster["spec"]}
+    cluster["spec"]["tici"] = {"meta": servers, "worker": servers, "s3": s3}
+    return cluster
+
+
 def _mortal_with(cluster: Callable[[], Json], part: str) -> Callable[[], Json]:
     """The smallest mortal one with a part of another cluster."""
 
@@ -324,6 +334,9 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "binlog": _with_binlogs,
     "micro": _of_microservices,
     "replicating": _replicating,
+    "searching": lambda: _with_search(_cluster()),
+    f"{ROOMY}+tici": lambda: _with_search(_roomy()),
+    "mix+tici": lambda: _with_search(_cluster(pd=1, tikv=1)),
     "complete": _complete,
     "password": _with_password,
     "tls": lambda: _with_tls(_cluster()),
@@ -342,7 +355,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
 - `brittle` and `guarded` fail over within minutes.
 - `lone` has a single PD; `stores` has none and joins another cluster.
 - `analytic` has TiFlash, `proxied` two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three
-  captures of TiCDC, and `complete` all of these.
+  captures of TiCDC, and `complete` all of these. `searching` has full-text search.
 - `domain` names the domain of its Kubernetes, `password` a password for root.
 - `tls` and `complete-tls` use TLS.
 - `slotted` is in Advanced StatefulSets, `switched` may move into them.

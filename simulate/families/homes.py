@@ -59,18 +59,39 @@ class Home:
             return found
         return spec_of(CLUSTERS[self.cluster](), self.component)
 
+    def section_in(self, spec: Json) -> Json:
+        """The section of the component in the spec of a cluster that has it."""
+        if self._is_listed:
+            entries: list[Json] = spec[self.part]
+            return next(entry for entry in entries if entry["name"] == self.component)
+        found: Json = spec[self.part]
+        for name in component_type(self.component).slot.tree({})[self.part]:
+            found = found[name]
+        return found
+
+    def changed(self, spec: Json, change: Json) -> Json:
+        """A spec after a change of the section."""
+        if not self._is_listed:
+            return merged(spec, self._tree(change))
+        entries = [merged(each, change) if each["name"] == self.component else each for each in spec[self.part]]
+        return spec | {self.part: entries}
+
     def merge(self, at: float, change: Json) -> Edit:
         """Merge a change into the section; in a list of sections, into the initial one."""
         if not self._is_listed:
-            return self._edit(at, {self.part: change})
+            return self._edit(at, self._tree(change))
         return self.replace(at, self.section, merged(self.section, change))
 
     def replace(self, at: float, before: Json, after: Json) -> Edit:
         """Replace the section."""
         if not self._is_listed:
-            return self._edit(at, {self.part: difference(before, after)})
+            return self._edit(at, self._tree(difference(before, after)))
         entries = CLUSTERS[self.cluster]()["spec"][self.part]
         return self._edit(at, {self.part: [after if entry["name"] == self.component else entry for entry in entries]})
+
+    def _tree(self, section: Json) -> Json:
+        found: Json = component_type(self.component).slot.tree(section)
+        return found
 
     @property
     def part(self) -> str:
@@ -108,6 +129,8 @@ def fields_of(component: str) -> Iterator[tuple[str, Json]]:
     version = definition(next(kind for kind in KINDS if kind.name == row.of))["spec"]["versions"][0]
     ((part, tree),) = row.slot.tree({}).items()
     found = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][part]
+    for name in tree if isinstance(tree, dict) else ():
+        found = found["properties"][name]
     yield from _leaves("", found["items"] if isinstance(tree, list) else found)
 
 

@@ -212,6 +212,30 @@ _PLANS = (
     _replicating("ticdc-in", 120.0, _change(10.0, ticdc={"replicas": 1})),
     _replicating("ticdc-upgrade", 150.0, _change(10.0, ticdc={"version": "v8.5.3"})),
     _replicating("ticdc-config", 150.0, _change(10.0, ticdc={"config": {"sorter": {"max-memory-percentage": 5}}})),
+    Plan(name="bring-up-searching", world="empty", cluster="searching", budget=180.0),
+    Plan(name="tici-out", cluster="searching", budget=150.0, edits=(_change(tici={"worker": {"replicas": 4}}),)),
+    Plan(name="tici-in", cluster="searching", budget=150.0, edits=(_change(tici={"worker": {"replicas": 1}}),)),
+    Plan(
+        name="tici-upgrade",
+        cluster="searching",
+        budget=300.0,
+        edits=(_change(tici={"meta": {"version": "v9.0.1"}, "worker": {"version": "v9.0.1"}}),),
+    ),
+    Plan(
+        name="tici-new-keys",
+        cluster="searching",
+        budget=180.0,
+        edits=(_change(tici={"s3": {"secretKey": "new"}}),),
+    ),
+    Plan(
+        name="suspend-resume-searching",
+        cluster="searching",
+        budget=400.0,
+        edits=(
+            _change(suspendAction={"suspendStatefulSet": True}),
+            _change(150.0, suspendAction=None),
+        ),
+    ),
     Plan(name="bring-up-complete", world="empty", cluster="complete", budget=180.0),
     Plan(name="upgrade-complete", cluster="complete", budget=900.0, edits=(_change(version="v8.5.3"),)),
     Plan(

@@ -223,6 +223,9 @@ def _serving(seen: Json, component: str) -> int:
     """The number of healthy members or Up stores in a status."""
     if component_type(component).is_store:
         return sum(store.get("state") == "Up" for store in (seen.get("stores") or {}).values())
+    if component.startswith("tici-"):
+        # only Kubernetes reports on them
+        return int((seen.get("statefulSet") or {}).get("readyReplicas", 0))
     members = seen.get("members") or seen.get("captures") or {}
     listed = members if isinstance(members, list) else members.values()
     # members of a microservice are only listed; others have a state

@@ -32,13 +32,17 @@ def spec_of(cluster: Json | None, component: str) -> Json:
     entry: Json | None = next((each for each in spec.get("pdms") or () if each.get("name") == component), None)
     if entry is not None and (spec.get("pd") or {}).get("mode") == "ms":
         return entry
-    return spec.get(component) or {}
+    # a part of full-text search, such as tici-meta
+    first, _, part = component.partition("-")
+    return spec.get(component) or (spec.get(first) or {}).get(part) or {}
 
 
 def status_of(cluster: Json | None, component: str) -> Json:
     """The section of a component in the status."""
     status = (cluster or {}).get("status") or {}
-    return status.get(component) or (status.get("pdms") or {}).get(component) or {}
+    first, *rest = component.split("-")
+    own = status.get(component) or status.get("".join([first, *(each.title() for each in rest)]))
+    return own or (status.get("pdms") or {}).get(component) or {}
 
 
 def kind_of_record(component: str) -> str:

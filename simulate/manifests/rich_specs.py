@@ -141,6 +141,7 @@ _COMPONENTS: Sequence[tuple[str, Json]] = (
     ),
     ("ticdc", {"storageVolumes": [_STORAGE_VOLUME], "config": {"log-file": "/var/log/ticdc.log"}}),
     ("tiproxy", {"storageVolumes": [_STORAGE_VOLUME]}),
+    ("tici-worker", {"storageVolumes": [_STORAGE_VOLUME]}),
 )
 """Pairs, because only the table of components lists them by name."""
 
@@ -164,8 +165,9 @@ def _cluster() -> Json:
     for row in component_types():
         if row.default_image:
             own: Json = {"replicas": 1, "config": {"log": {"level": "info"}}, "maxFailoverCount": 0} | _SIZE
-            spec = row.slot.tree(merged(own | _pod(row.name), dict(_COMPONENTS).get(row.name, {}))) | spec
-    return spec
+            part = row.slot.tree(merged(own | _pod(row.name), dict(_COMPONENTS).get(row.name, {})))
+            spec = merged(part, spec)
+    return merged(spec, {"tici": {"s3": {"endpoint": "https://s3.example.com", "bucket": "indexes"}}})
 
 
 def _dm() -> Json:

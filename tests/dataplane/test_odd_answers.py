@@ -97,7 +97,8 @@ def calls(transport: Odd) -> list[Callable[[], object]]:
     ]
     reads += [pd.stores, pd.all_stores, pd.evicting_stores, pd.ready, pd.votes, pd.resign_leader]
     reads += [dm.masters, dm.workers, dm.leader, dm.evict_leader, ticdc.status, ticdc.captures, ticdc.resign_owner]
-    reads += [ticdc.healthy, tidb.healthy, tidb.start_upgrade, tidb.finish_upgrade]
+    reads += [lambda: ticdc.changefeed("f"), lambda: ticdc.create_changefeed("f", "s3://b"), ticdc.healthy]
+    reads += [tidb.healthy, tidb.start_upgrade, tidb.finish_upgrade]
     reads += [
         lambda: TiFlashClient(transport, url, clock).store_status(),
         lambda: TiKVClient(transport, url, clock).leader_count(),

@@ -126,6 +126,16 @@ def test_labels_of_other_instances_and_dots_in_names_are_met() -> None:
     assert "$1.a.b-tikv-peer.$3:$4" == tikv["relabel_configs"][4]["replacement"]
 
 
+@pytest.mark.rule("MON-1")
+def test_only_a_cluster_with_full_text_search_has_jobs_for_it() -> None:
+    searching = Target("ns", "fts", "fts", beyond_v16=frozenset({"tici-meta", "tici-worker"}))
+    alone = [each["job_name"] for each in scrape_configs(INPUTS, 1)]
+    both = [each["job_name"] for each in scrape_configs(Inputs(clusters=[*INPUTS.clusters, searching]), 1)]
+    assert [] == [name for name in alone if "tici" in name]
+    assert ["ns-fts-tici-meta", "ns-fts-tici-worker"] == [name for name in both if "tici" in name]
+    assert alone == [name for name in both if name.startswith("ns-basic-")]
+
+
 @pytest.mark.rule("other-resources-3.7")
 def test_an_old_prometheus_gets_no_unknown_setting() -> None:
     endpoint = {"name": "n", "headers": {"a": "b"}, "metadataConfig": {"send": True}, "queueConfig": {"minShards": 2}}

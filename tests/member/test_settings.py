@@ -34,6 +34,7 @@ EVERY: Json = {
     "tidb": {"replicas": 1, "plugins": ["a"]},
     "tiflash": {"replicas": 1, "storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}]},
     "ticdc": {"replicas": 1},
+    "tici": {"meta": {"replicas": 1}, "worker": {"replicas": 1}},
     "tiproxy": {"replicas": 1},
     "pump": {"replicas": 1, "requests": {"storage": "1Gi"}},
     "enableDynamicConfiguration": True,

@@ -13,7 +13,7 @@ from simulate.engine.components import managed_components, profile
 
 @pytest.mark.rule("7.2")
 def test_components_are_upgraded_in_their_order() -> None:
-    order = ["pd", "tiflash", "tikv", "pump", "tidb", "ticdc"]
+    order = ["pd", "tiflash", "tikv", "pump", "tidb", "ticdc", "tici-meta", "tici-worker"]
     for place, name in enumerate(order[1:], 1):
         assert set(order[:place]) >= set(component_type(name).upgrades_after)
         assert order[0] in component_type(name).upgrades_after
@@ -23,7 +23,8 @@ def test_components_are_upgraded_in_their_order() -> None:
 
 @pytest.mark.rule("12")
 def test_clients_are_suspended_before_their_servers() -> None:
-    order = ["tidb", "tiflash", "ticdc", "tikv", "pump", "tiproxy", "pd", "tso", "scheduling"]
+    order = ["tidb", "tiflash", "ticdc", "tici-meta", "tici-worker", "tikv", "pump"]
+    order += ["tiproxy", "pd", "tso", "scheduling"]
     assert order == sorted(order, key=lambda name: component_type(name).suspend_rank)
 
 

@@ -7,6 +7,7 @@ after the capture is gone, until the owner reassigns them.
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from sandbox.dataplane.pd.etcd import Etcd
 
@@ -78,6 +79,14 @@ class Book:
     def create_changefeed(self, name: str, tables: int) -> None:
         """Replicate a number of tables from now on."""
         self._etcd.put(_CHANGEFEED + name.encode(), json.dumps({"tables": tables}).encode())
+
+    def feed(self, name: str) -> dict[str, Any] | None:
+        """What is recorded of a changefeed."""
+        return next((json.loads(value) for _, value in self._range(_CHANGEFEED + name.encode(), b"")), None)
+
+    def record_feed(self, name: str, feed: dict[str, Any]) -> None:
+        """Record a changefeed."""
+        self._etcd.put(_CHANGEFEED + name.encode(), json.dumps(feed).encode())
 
     def tables(self) -> set[str]:
         """The tables of all changefeeds."""

@@ -14,11 +14,14 @@ from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.ticdc import changefeeds
 from sandbox.dataplane.ticdc.book import Book, CaptureInfo
+from sandbox.dataplane.ticdc.changefeeds import error as _error
 
 _ADDRESS = Setting("addr", "addr", "127.0.0.1:8300")
 _ADVERTISED = Setting("advertise-addr", "advertise-addr")
 _PD = Setting("pd")
+_FEEDS = "v2/changefeeds"
 _DRAINS_SINCE = (6, 3, 0)
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
@@ -55,21 +58,21 @@ class TicdcProcess(ServerProcess):
         return bool(self._id) and port == self._port
 
     def handle(self, port: int, request: Request) -> Answer:
-        """Answer on the API, v1; others forward to the owner what only the owner can answer."""
+        """Answer on the API; others forward to the owner what only the owner can answer."""
         path = urlsplit(request.url).path
         if port != self._port:
             return Answer(not_found())
         book = self._book()
         if path == "/status":
             return Answer(_json(200, self._status(book)))
-        if not path.startswith("/api/v1/"):
+        if not path.startswith("/api/"):
             return Answer(not_found())
         if book is None:
             return Answer(_error(500, "CDC:ErrPDEtcdAPIError", "etcd api call error: context deadline exceeded"))
         owner = self._owner(book)
         if owner is None:
             return Answer(_error(503, "CDC:ErrOwnerNotFound", "owner not found"))
-        return Answer(owner.answer(request.method, path.removeprefix("/api/v1/"), request.body or b"", book))
+        return Answer(owner.answer(request.method, path.removeprefix("/api/"), request.body or b"", book))
 
     # the session
 
@@ -165,18 +168,21 @@ class TicdcProcess(ServerProcess):
     def answer(self, method: str, path: str, body: bytes, book: Book) -> Response:
         """The owner's answer."""
         match method, path:
-            case "GET", "health":
+            case "GET", "v1/health":
                 return Response(200, {}, b"")
-            case "GET", "captures":
+            case "GET", "v1/captures":
                 owner, found = book.owner(), book.captures().values()
                 told = (
                     {"id": capture.id, "is_owner": capture.id == owner, "address": capture.address} for capture in found
                 )
                 return _json(200, list(told))
-            case "POST", "owner/resign":
+            case "POST", "v1/owner/resign":
                 return self._resign(book)
-            case "PUT", "captures/drain" if self._knows_drain:
+            case "PUT", "v1/captures/drain" if self._knows_drain:
                 return _drain(book, body)
+        if path.startswith(_FEEDS):
+            now = self._deps.clock.wall()
+            return changefeeds.answer(method, path.removeprefix(_FEEDS), body, book, now) or not_found()
         return not_found()
 
     def _resign(self, book: Book) -> Response:
@@ -209,10 +215,6 @@ def _drain(book: Book, body: bytes) -> Response:
 
 def _json(status: int, body: object) -> Response:
     return Response(status, {"content-type": "application/json; charset=utf-8"}, json.dumps(body).encode())
-
-
-def _error(status: int, code: str, message: str) -> Response:
-    return _json(status, {"error_msg": f"[{code}]{message}", "error_code": code})
 
 
 TICDC = ServerProgram(

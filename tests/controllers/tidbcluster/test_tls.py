@@ -414,7 +414,8 @@ def test_every_component_starts_upgrades_and_scales_with_tls(tls: TlsWorld) -> N
     world.apply(cluster)
     world.run_until_ready("everything", within=120.0)
     ready = {name for name in workload_names() if world.exists(STATEFUL_SETS, f"everything-{name}")}
-    assert set(workload_names()) == ready
+    # full-text search has no TLS (TICI-13)
+    assert {name for name in workload_names() if not name.startswith("tici-")} == ready
 
     world.change("everything", version="v8.5.3")
     world.run_until(lambda: world.reason("everything") != "Done")

@@ -32,22 +32,14 @@ def with_pods(component: str, replicas: int) -> Json:
     """The cluster of a component with this many pods of it; TiDB writes binlogs if there is a Pump."""
     home = home_of(component)
     cluster = CLUSTERS[home.cluster]()
-    listed = cluster["spec"][home.part]
-    section = next(each for each in listed if each["name"] == component) if isinstance(listed, list) else listed
-    section["replicas"] = replicas
+    home.section_in(cluster["spec"])["replicas"] = replicas
     return cluster
 
 
 def ask_for(world: OperatorWorld, component: str, replicas: int) -> None:
     home, name = home_of(component), world.names()[0]
-    section = world.cluster(name)["spec"][home.part]
-    if isinstance(section, list):
-        world.change(
-            name,
-            **{home.part: [each | ({"replicas": replicas} if each["name"] == component else {}) for each in section]},
-        )
-    else:
-        world.change(name, **{home.part: {"replicas": replicas}})
+    changed = home.changed(world.cluster(name)["spec"], {"replicas": replicas})
+    world.change(name, **{home.part: changed[home.part]})
 
 
 @pytest.mark.parametrize("component", workload_names())

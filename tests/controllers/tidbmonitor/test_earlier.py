@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from controllers.tidbmonitor.earlier import Earlier
 from tests.apis.field_trees import shared_file
 
@@ -24,3 +26,11 @@ def test_a_long_configuration_is_read_once() -> None:
     found = earlier.target("TidbCluster", "b", "vault")
     assert found is not None
     assert "vault" == found.instance
+
+
+@pytest.mark.rule("MON-1")
+def test_a_cluster_keeps_the_jobs_of_its_full_text_search() -> None:
+    jobs = [f"- job_name: b-{name}\n  regex: vault\n" for name in ("vault-pd", "vault-tici-worker", "other-pd")]
+    earlier = Earlier("".join(jobs), {}, frozenset())
+    found = [earlier.target("TidbCluster", "b", name) for name in ("vault", "other")]
+    assert [{"tici-worker"}, set()] == [set(each.beyond_v16) for each in found if each]

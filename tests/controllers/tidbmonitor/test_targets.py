@@ -45,6 +45,21 @@ def other(name: str, labels: Json | None = None, **spec: Any) -> Json:
     return body | {"metadata": {"name": name, "labels": labels or {}}, "spec": body["spec"] | {"paused": True} | spec}
 
 
+@pytest.mark.rule("MON-1")
+def test_jobs_for_full_text_search_come_with_spec_tici(world: OperatorWorld) -> None:
+    monitors = Monitors(world)
+    world.apply(other("basic"))
+    monitors.create(monitor())
+    world.run_until(lambda: world.exists(CONFIG_MAPS, "basic-monitor"), 30.0)
+    before = world.get(CONFIG_MAPS, "basic-monitor")["data"]
+    assert "tici" not in str(before)
+    servers = {"baseImage": "pingcap/tici", "version": "v9.0.0", "replicas": 1}
+    world.change(tici={"meta": servers, "worker": servers})
+    world.run_until(lambda: "basic-tici-worker" in str(world.get(CONFIG_MAPS, "basic-monitor")["data"]), 30.0)
+    world.change(tici=None)
+    world.run_until(lambda: world.get(CONFIG_MAPS, "basic-monitor")["data"] == before, 30.0)
+
+
 @pytest.mark.rule("other-resources-3.2")
 def test_a_monitor_may_come_before_its_cluster(world: OperatorWorld) -> None:
     monitors = Monitors(world)

@@ -17,7 +17,6 @@ from member.apply.last_applied import same_template
 from member.components import workload, workload_names
 from sandbox.apiserver.defaults import pod_spec
 from simulate.engine.other_kinds import spec_of_kind
-from simulate.engine.trees import merged
 from simulate.engine.worlds import CLUSTERS
 from simulate.families.homes import home_of
 
@@ -41,13 +40,8 @@ def cluster(component: str) -> Any:
 
 
 def changed(component: str, tc: Any, **fields: Any) -> Any:
-    tree, home = encode(tc), home_of(component)
-    section = tree["spec"][home.part]
-    if isinstance(section, list):
-        tree["spec"][home.part] = [merged(each, fields) if each["name"] == component else each for each in section]
-    else:
-        tree["spec"][home.part] = merged(section, fields)
-    return decode(tree, type(tc))
+    tree = encode(tc)
+    return decode(tree | {"spec": home_of(component).changed(tree["spec"], fields)}, type(tc))
 
 
 def _with_field_of_all(tc: Any, key: str, value: Any) -> Any:
@@ -66,7 +60,7 @@ def ours(component: str) -> Iterator[tuple[str, Any]]:
     home = home_of(component)
     if isinstance(encode(before)["spec"][home.part], list):
         return
-    left, filled = (encode(each)["spec"][home.part] for each in (before, with_defaults(before)))
+    left, filled = (home.section_in(encode(each)["spec"]) for each in (before, with_defaults(before)))
     yield from ((key, value) for key, value in filled.items() if key not in left)
 
 
