@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from apis.accessor import COMPONENT_LABEL
+from apis.components import component_names
 from apis.times import parse_time
 from dataplane.pd import UP
 from kube.objects import Json, condition_of
 from sandbox.timings import Timings
 
-_STORES = ("tikv", "tiflash")
+_STORES = component_names(lambda row: row.is_store)
 _LONGEST = 3600.0
 """Seconds after which a pod that becomes Ready does not do so for the first time."""
 
