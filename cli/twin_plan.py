@@ -23,6 +23,7 @@ from kube.resources import SECRETS
 from ports.clock import Clock
 from rehearsal.change import entered, rehearse_on
 from rehearsal.recording import Recording, record
+from rehearsal.stage import PACE
 from rehearsal.twin import Twin, twin_of
 from sandbox.timings import Timings
 
@@ -142,7 +143,7 @@ def _plan(recording: Recording, after: Sequence[Manifest], clock: Clock) -> plan
 
 
 def _twin(recording: Recording, after: Sequence[Manifest], clock: Clock) -> Twin:
-    return twin_of(recording, list(_secrets(recording, after)), clock.wall(), Timings.real())
+    return twin_of(recording, list(_secrets(recording, after)), clock.wall(), Timings.real(), PACE)
 
 
 def _secrets(recording: Recording, after: Sequence[Manifest]) -> Iterator[Json]:

@@ -27,7 +27,7 @@ from member.context import Settings
 from rehearsal.film import Film, Watcher
 from rehearsal.forecast import Forecast, forecast
 from rehearsal.operator import SETTINGS
-from rehearsal.stage import CannotRehearse, Stage
+from rehearsal.stage import PACE, CannotRehearse, Stage
 from rehearsal.twin import Twin
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.kubelet.nodes import NodeSpec
@@ -106,7 +106,7 @@ def built(before: Sequence[Json], after: Sequence[Json], began: datetime) -> Ite
     """A world with the clusters of `before`, all Ready, and with room for `after`. Raises as `rehearse`."""
     clusters = [each for each in (*before, *after) if each["kind"] in CLUSTER_MODELS]
     nodes = list(_nodes(clusters))
-    with Stage(nodes, began, Timings.real()) as stage:
+    with Stage(nodes, began, Timings.real(), pace=PACE) as stage:
         settings = replace(SETTINGS, rechecks=False)
         stage.enter(settings)
         _prepare(stage.admin, (*before, *after))

@@ -207,13 +207,14 @@ class Operator:
                 return
         raise NeverSettles(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
 
-    def let_pass(self, end: float, is_new: Callable[[], bool] = lambda: False) -> None:
+    def let_pass(self, end: float, is_new: Callable[[], bool] = lambda: False, pace: float = 0.0) -> None:
         """Let the world run until the operator may have work: a change, its next timer, or the time `end`.
 
-        It stops earlier at a moment at which something `is_new` to the caller.
+        It stops earlier at a moment at which something `is_new` to the caller. Timers fire `pace` seconds from now at
+        the earliest.
         """
         due = self.timers.next_due()
-        until = end if due is None else min(due, end)
+        until = end if due is None else min(max(due, self.clock.now() + pace), end)
         self._world.advance(max(until - self._world.clock.now(), 0.0), lambda: self.has_news() or is_new())
 
     def step(self) -> bool:

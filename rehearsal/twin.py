@@ -80,8 +80,12 @@ class Twin:
     starts: Mapping[str, float]
 
 
-def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timings: Timings) -> Twin:
+def twin_of(
+    recording: Recording, secrets: Sequence[Json], began: datetime, timings: Timings, pace: float = 0.0
+) -> Twin:
     """Build the twin, and check it. `secrets` are issued for clusters with TLS, whose own keys are not read.
+
+    For `pace` see `Stage`.
 
     Raises CannotRehearse if the cluster is not whole, or its servers do not start in the twin.
     """
@@ -90,7 +94,7 @@ def twin_of(recording: Recording, secrets: Sequence[Json], began: datetime, timi
     nodes = _nodes(recording)
     specs = [_machine(node, recording) for node in nodes if _serves(node)]
     advanced = bool(recording.all(ADVANCED_STATEFUL_SETS))
-    stage = Stage(specs, began, timings, _SEED, advanced=advanced)
+    stage = Stage(specs, began, timings, _SEED, advanced=advanced, pace=pace)
     try:
         _furnish(stage, recording, nodes, secrets)
         labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}

@@ -4,9 +4,20 @@ from datetime import UTC, datetime
 
 from rehearsal.stage import Stage
 from sandbox.timings import Timings
+from tests.operator_world import OperatorWorld
 
 
 def test_the_fraction_of_the_second_at_which_a_user_asks_does_not_count() -> None:
     """With it, the same drill showed failovers up to ten seconds later or earlier."""
     with Stage([], datetime(2026, 11, 29, 4, 40, 16, 123456, tzinfo=UTC), Timings.real()) as stage:
         assert datetime(2026, 11, 29, 4, 40, 16, tzinfo=UTC) == stage.clock.wall()
+
+
+def test_a_waiting_operator_polls_at_its_pace() -> None:
+    world = OperatorWorld()
+    world.operator.work()
+    began = world.clock.now()
+    world.operator.timers.call_at(began + 0.5, lambda: None)
+    world.operator.let_pass(began + 10.0, pace=2.0)
+    assert 2.0 == world.clock.now() - began
+    world.stop()
