@@ -91,8 +91,7 @@ def _judged(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
 
 def of_cluster(tc: Cluster, spec: Json) -> Mapping[str, Sequence[Problem]]:
     """What has no effect in a cluster's `spec`, by type and reason of the condition; `tc` has its defaults."""
-    fields = [*ignored(tc, spec), *unknown_in_overlays(tc)]
-    return {SETTINGS_OVERRIDDEN: overridden(tc), FIELDS_IGNORED: fields}
+    return {SETTINGS_OVERRIDDEN: overridden(tc), FIELDS_IGNORED: [*ignored(tc, spec), *unknown_in_overlays(tc)]}
 
 
 def message_of(problems: Sequence[Problem]) -> str:

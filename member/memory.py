@@ -328,23 +328,19 @@ class ClusterMemory:
     flushes: Ageing[str, Flush | None] = field(default_factory=lambda: Ageing(_FORGOTTEN))
     """The flushes of log backups by the UIDs of pods, None between two attempts. Lost: one more flush."""
     evicted_stores: set[int] = field(default_factory=set)
-    """The stores whose leaders this process has moved away. Lost: an eviction without a mark on its pod counts as
-    another client's, and is reported instead of ended."""
+    """The stores that this process evicts. Lost: an eviction without a mark on its pod is reported, and not ended."""
     evicted_by_others: set[int] = field(default_factory=set)
     """The stores whose eviction by another client was reported in an event. Lost: one event is repeated."""
     without_effect: frozenset[str] = frozenset()
     """The settings of PD that an event has named as without effect. Lost: the event is repeated."""
     silent_stores: dict[int, int] = field(default_factory=dict)
-    """The stores that do not answer, with PD's time of their last heartbeat at the first attempt; see `Store`. Lost: a
-    silent store holds up restarts until PD has heard from it again."""
+    """PD's time of the last heartbeat of stores that do not answer. Lost: they hold up restarts until the next one."""
     ddl_marks: Mapping[str, str] = field(default_factory=dict)
     """The last seen or written annotations about paused DDL. Lost: they are read from the cache."""
     own_changes: dict[str, str] = field(default_factory=dict)
-    """By component, the operator's own change that waits; empty if none does. Lost: the condition stays as it is until
-    the StatefulSets have been compared again."""
+    """By component, the operator's own change that waits. Lost: the condition stays until the next comparison."""
     made: dict[str, str] = field(default_factory=dict)
-    """The UIDs of the StatefulSets that this process has created, by name. Lost: an edit by another client before the
-    first reconcile is searched for as in any older StatefulSet."""
+    """The UIDs of the StatefulSets that this process created, by name. Lost: foreign edits are sought in them, too."""
     replaced_in_vain: dict[str, bytes] = field(default_factory=dict)
     """The desired volumes of a component whose replacement produced other ones, by its name. Lost: one more attempt."""
     remade_claims: dict[str, tuple[str, str, str]] = field(default_factory=dict)
