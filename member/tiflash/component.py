@@ -1,11 +1,13 @@
 """TiFlash: starts when PD has a quorum and uses placement rules (lifecycle.md 6.4)."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import structlog
 
 from apis import predicates
 from apis.accessor import find
+from apis.ordinals import desired_ordinals
 from apis.pod_commands import REPLACE_VOLUME, REPLACEMENT_BEGUN
 from dataplane.errors import DataPlaneError
 from dataplane.pd import OFFLINE
@@ -21,6 +23,7 @@ from member.lifecycle.workload import Workload
 from member.naming import pod_name
 from member.objects.stateful_set import ordinals_of
 from member.observed.status import SCALE
+from member.observed.troubles import troubles_of
 from member.outcome import Waiting
 from member.polling import next_poll
 from member.stores import commands, status
@@ -49,13 +52,22 @@ def _index_servers(ctx: ReconcileContext) -> Waiting | None:
     if ctx.stateful_set("tiflash") or predicates.tells_of_stateful_set(ctx.tc, "tiflash"):
         return None
     parts = [own for name in (META, WORKER) if (own := find(ctx.tc, name)) and not own.suspended]
-    missing = [own.type.title for own in parts if not predicates.all_members_ready(ctx.tc, own.name)]
+    missing = [own for own in parts if not predicates.all_members_ready(ctx.tc, own.name)]
     if not missing:
         return None
-    what = (
-        f"the reader of full-text indexes needs all pods of {' and '.join(missing)} to be Ready before TiFlash starts"
-    )
+    titles = " and ".join(own.type.title for own in missing)
+    what = f"the reader of full-text indexes needs all pods of {titles} to be Ready before TiFlash starts"
+    if troubles := "; ".join(trouble for own in missing for trouble in _troubles(ctx, own.name)):
+        what = f"{what}: {troubles}"
     return Waiting("WaitingForTiCI", what, next_poll(ctx, "tiflash"))
+
+
+def _troubles(ctx: ReconcileContext, component: str) -> Iterator[str]:
+    """What keeps pods of another component from being Ready, with their names."""
+    names = [pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)]
+    for name, trouble in troubles_of(ctx, component, names).items():
+        if trouble:
+            yield f"{name} ({trouble})"
 
 
 def _recovering(ctx: ReconcileContext) -> Waiting | None:
