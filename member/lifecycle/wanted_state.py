@@ -57,11 +57,12 @@ def wanted_state(
     waiting = own_change(ctx, member, body, desired, difference, data=data)
     if waiting is None:
         return choice, desired, None
-    own_changes.tell(ctx, member, waiting)
-    # undo manual edits in the ConfigMap in use
-    text = data if is_as_written(name, data) else choice.data
-    kept = replace(choice, name=name or choice.name, data=text, same_config=True)
-    return kept, with_template_of(body, desired), waiting
+    # undo manual edits in the ConfigMap in use: without them, nothing may be left that waits
+    as_written = is_as_written(name, data)
+    if as_written or difference:
+        own_changes.tell(ctx, member, waiting)
+    kept = replace(choice, name=name or choice.name, data=data if as_written else choice.data, same_config=True)
+    return kept, with_template_of(body, desired), waiting if as_written or difference else None
 
 
 def _in_use(ctx: ClusterContext, member: Workload, body: Json | None) -> tuple[str, Object | None]:
