@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from apis import pod_commands, predicates
-from apis.ordinals import desired_ordinals
 from kube.actions import Apply
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object, is_observed
@@ -21,11 +20,12 @@ from member.actions import Delete
 from member.apply.writes import record_deletion
 from member.context import ClusterContext
 from member.evidence import Evidence, pods_live, spec_or_wait
-from member.naming import member_name, ordinal_of, pod_name
+from member.naming import member_name, ordinal_of
 from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims, volume_being_deleted
 from member.observed.command_annotations import Command
 from member.observed.pod import Pod
+from member.observed.pods import wanted_pods
 from member.outcome import Done, Outcome, Waiting
 
 RETRY_BUSY = 60.0
@@ -129,8 +129,7 @@ def others_not_ready(ctx: ClusterContext, pod: Object, ignored_pods: Collection[
     kind, name = pod.metadata.labels[labels.COMPONENT], pod.metadata.name
     pods = pods_live(ctx, kind).pods
     ready = {each.metadata.name for each in pods if serves(each)}
-    wanted = {pod_name(ctx.tc, kind, ordinal) for ordinal in desired_ordinals(ctx.tc, kind)}
-    missing = sorted(wanted - ready - {name} - set(ignored_pods))
+    missing = sorted({*wanted_pods(ctx, kind)} - ready - {name} - set(ignored_pods))
     if missing:
         return Waiting(
             "PodsNotReady", f"waiting for {', '.join(missing)} to be Ready before restarting pod {name}", RETRY_BUSY

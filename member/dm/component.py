@@ -1,7 +1,7 @@
 """DM's masters and workers: workers start when a quorum of masters serves (other-resources.md 6)."""
 
 from apis import predicates
-from apis.ordinals import desired_ordinals, desired_replicas
+from apis.ordinals import desired_replicas
 from apis.shared import PDMember
 from kube.objects import Object
 from member import api_clients
@@ -14,7 +14,7 @@ from member.failover.outages import Member, silent_quorum
 from member.failover.steps import named
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.workload import Workload
-from member.naming import pod_name
+from member.observed.pods import wanted_pods
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll
 
@@ -46,8 +46,7 @@ def _workers_serving(ctx: DMContext) -> Outcome:
     if predicates.all_members_ready(ctx.tc, WORKER):
         return Done(f"{len(members)} of {len(members)} workers are registered")
     offline = ", ".join(sorted(name for name, member in members.items() if not member.serves))
-    wanted = [pod_name(ctx.tc, WORKER, ordinal) for ordinal in desired_ordinals(ctx.tc, WORKER)]
-    away = ", ".join(pod for pod in wanted if pod not in members) or "all workers"
+    away = ", ".join(pod for pod in wanted_pods(ctx, WORKER) if pod not in members) or "all workers"
     what = f"waiting for {offline} to be online" if offline else f"waiting for {away} to register with the masters"
     return Waiting("DMWorkerUnhealthy", what, next_poll(ctx, WORKER))
 

@@ -8,7 +8,7 @@ it.
 from itertools import takewhile
 
 from apis import predicates
-from apis.ordinals import desired_ordinals, desired_replicas
+from apis.ordinals import desired_replicas
 from apis.times import stamp
 from kube.errors import ApiError
 from kube.objects import Object
@@ -16,12 +16,12 @@ from member.context import ClusterContext
 from member.labels import REQUEUED_AT
 from member.lifecycle.refused_writes import noted
 from member.lifecycle.workload import Workload, members_ready
-from member.naming import member_name, pod_name
+from member.naming import member_name
 from member.objects.stateful_set import ordinals_of
 from member.observed.claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pod import Pod
-from member.observed.pods import controls, pods_of, ready_pods
+from member.observed.pods import controls, pods_of, ready_pods, wanted_pods
 from member.observed.troubles import LOOK_AGAIN, troubles_of
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll
@@ -32,8 +32,7 @@ def serving_state(ctx: ClusterContext, member: Workload) -> Outcome:
     wanted = desired_replicas(ctx.tc, member.name)
     ready = len(ready_pods(pods_of(ctx, member.name)))
     if ready < wanted:
-        names = [pod_name(ctx.tc, member.name, ordinal) for ordinal in desired_ordinals(ctx.tc, member.name)]
-        troubles = troubles_of(ctx, member.name, names)
+        troubles = troubles_of(ctx, member.name, wanted_pods(ctx, member.name))
         missing = "; ".join(f"{name} ({trouble})" if trouble else name for name, trouble in troubles.items())
         # events report what keeps a pod from starting, but no event reports the state of the data plane
         again = next_poll(ctx, member.name) if all(troubles.values()) else LOOK_AGAIN

@@ -1,5 +1,6 @@
 """TiCI's meta servers and workers. Their API is not documented, so only Kubernetes reports on them (TICI-33 to 37)."""
 
+from dataclasses import replace
 from functools import partial
 
 from apis import predicates
@@ -45,10 +46,6 @@ async def _gate(ctx: ReconcileContext, name: str) -> Waiting | None:
     return keys if isinstance(keys, Waiting) else None
 
 
-async def _nothing(_: ReconcileContext) -> None:
-    return None
-
-
 def _workload(name: str) -> Workload:
     return Workload(
         name=name,
@@ -57,9 +54,9 @@ def _workload(name: str) -> Workload:
         services=partial(desired.services, name=name),
         content=partial(desired.content, name=name),
         stateful_set=lambda tc, config_map: desired.stateful_set(tc, name, config_map),
-        housekeeping=changefeed.maintain if name == META else _nothing,
         as_built_by_v16=lambda tc, made: desired.as_built_by_v17(tc, name, made),
     )
 
 
-TICI_META, TICI_WORKER = _workload(META), _workload(WORKER)
+TICI_META = replace(_workload(META), housekeeping=changefeed.maintain)
+TICI_WORKER = _workload(WORKER)

@@ -7,7 +7,6 @@ import structlog
 
 from apis import predicates
 from apis.accessor import find
-from apis.ordinals import desired_ordinals
 from apis.pod_commands import REPLACE_VOLUME, REPLACEMENT_BEGUN
 from dataplane.errors import DataPlaneError
 from dataplane.pd import OFFLINE
@@ -22,6 +21,7 @@ from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
 from member.naming import pod_name
 from member.objects.stateful_set import ordinals_of
+from member.observed.pods import wanted_pods
 from member.observed.status import SCALE
 from member.observed.troubles import troubles_of
 from member.outcome import Waiting
@@ -64,8 +64,7 @@ def _index_servers(ctx: ReconcileContext) -> Waiting | None:
 
 def _troubles(ctx: ReconcileContext, component: str) -> Iterator[str]:
     """What keeps pods of another component from being Ready, with their names."""
-    names = [pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)]
-    for name, trouble in troubles_of(ctx, component, names).items():
+    for name, trouble in troubles_of(ctx, component, wanted_pods(ctx, component)).items():
         if trouble:
             yield f"{name} ({trouble})"
 

@@ -6,7 +6,6 @@ PD, and removed after it. Entries with `delete-pod` also make pods take turns: o
 
 from apis import pod_commands
 from apis.component_statuses import EvictLeaderStatus
-from apis.ordinals import desired_ordinals
 from apis.pod_commands import DELETE_POD, NONE
 from apis.times import stamp
 from dataplane.pd import PDClient, Store
@@ -16,10 +15,10 @@ from kube.resources import PODS
 from member import api_clients, labels
 from member.commands import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, restart, withdraw
 from member.context import ReconcileContext
-from member.naming import ordinal_of, pod_name
+from member.naming import ordinal_of
 from member.observed.command_annotations import Command, seconds_left
 from member.observed.pod import Pod
-from member.observed.pods import pods_of
+from member.observed.pods import pods_of, wanted_pods
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.stores import evictions
 from member.stores.failover import ignored_pods
@@ -169,6 +168,6 @@ def _being_restarted(ctx: ReconcileContext, besides: str) -> str:
 
 def _is_gone(ctx: ReconcileContext, name: str) -> bool:
     """True if a pod that is not in the cache stays away: it is not wanted, and a live read finds none (F1)."""
-    if name in {pod_name(ctx.tc, "tikv", ordinal) for ordinal in desired_ordinals(ctx.tc, "tikv")}:
+    if name in wanted_pods(ctx, "tikv"):
         return False
     return Destroyer(ctx.deps.client).observe(PODS, name, ctx.namespace) is None

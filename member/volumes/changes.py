@@ -214,7 +214,7 @@ def _in_turn(ctx: ClusterContext, spec: Component, body: Json, moves: list[Move]
     A pod is next once all lower ones have their class. While the component changes otherwise, or is about to, none
     begins but a pod that waits for it before its restart (VMOD-9).
     """
-    changing = [move for move in moves if changes_class(move.claim, move.wanted)]
+    changing = _changing(moves)
     if not changing:
         return moves
     turn = ctx.volume_turns.get(spec.name)
@@ -228,6 +228,11 @@ def _will_roll(ctx: ClusterContext, spec: Component, body: Json) -> bool:
     """True if the component has to restart its pods and waits for others; a version that it refuses does not count."""
     has_other_image = image_of(body, spec.name) != spec.image and spec.name not in ctx.refused_upgrades
     return spec.name in ctx.rolls_to_come or has_other_image
+
+
+def _changing(moves: Iterable[Move]) -> list[Move]:
+    """The moves to another storage class."""
+    return [move for move in moves if changes_class(move.claim, move.wanted)]
 
 
 def _has_begun(changing: Sequence[Move]) -> str:
@@ -247,7 +252,7 @@ def before_restart(ctx: ClusterContext, component: str, pod: Object) -> Waiting 
     if not ctx.settings.modifies_volumes or spec is None or live is None:
         return None
     moves = list(_moves(ctx, spec, live.decode()))
-    changing = [move for move in moves if changes_class(move.claim, move.wanted)]
+    changing = _changing(moves)
     own = [move for move in changing if move.pod == pod.metadata.name and not _is_pausing(move)]
     if not own or any(isinstance(move.step, Refuse) for move in moves):
         watches.forget(_BEFORE_RESTART, uid)
