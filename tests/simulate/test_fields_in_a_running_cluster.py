@@ -1,9 +1,9 @@
 """R22: a field that a user sets in a running TidbCluster shows within seconds, is refused, or is named.
 
 A cluster with every component runs in the sandbox. Each field is set in a fork of that world, so that one bring-up
-serves all fields: within a few seconds an object, a condition or an event must differ. `LATER` has the fields that show
-only at a failure, a scale-in or a slow restart; `member.fields.declared.AT_RUN_TIME` says what the user sees then, and
-names the test.
+serves all fields: within a few seconds an object, a condition, an event or a setting of a server must differ. `LATER`
+has the fields that show only at a failure, a scale-in or a slow restart; `member.fields.declared.AT_RUN_TIME` says what
+the user sees then, and names the test.
 """
 
 import os
@@ -81,16 +81,18 @@ def running() -> Iterator[OperatorWorld]:
     world.apply(CLUSTERS["complete"]() | {"metadata": {"name": "basic"}})
     world.run_until_ready(within=600.0)
     world.run(60.0)
+    world.forget()
     yield world
     world.stop()
 
 
 def seen(world: OperatorWorld) -> str:
-    """The objects, the conditions and the events of the cluster, as text."""
+    """The objects, conditions and events of the cluster, and what its servers were sent since `forget`, as text."""
     objects = [each for resource in MADE for each in world.every(resource)]
+    settings = {f"{each.url} {each.body!r}" for each in world.operator.dataplane.requests if not each.is_read}
     conditions = world.cluster()["status"]["conditions"]
     events = sorted({f"{each['reason']} {each['message']}" for each in world.every(EVENTS)})
-    return "\n".join((as_text(objects, conditions), *events))
+    return "\n".join((as_text(objects, conditions), *events, *sorted(settings)))
 
 
 def edited(world: OperatorWorld, beside: Json, path: str) -> str:
