@@ -140,35 +140,35 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate seeds 1000 60
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, two plans at once, life without resyncs, 200 random plans, 10000 manifests, 5000 objects with wrong types, metacharacters in every text [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12 FROM=0]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, two plans at once, life without resyncs, 100 random plans, 2500 manifests, 5000 objects with wrong types, metacharacters in every text [EVERY=960 EVERY_FIELD=8 EVERY_HAND=48 FROM=0]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),480) $(DRAW)
+	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),960) $(DRAW)
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
-	@$(BIN)/python -m simulate sweep loss --every 12 $(DRAW)
-	@$(BIN)/python -m simulate sweep midway --every 24 $(DRAW)
-	@$(BIN)/python -m simulate sweep return --every 48 $(DRAW)
+	@$(BIN)/python -m simulate sweep loss --every 24 $(DRAW)
+	@$(BIN)/python -m simulate sweep midway --every 48 $(DRAW)
+	@$(BIN)/python -m simulate sweep return --every 96 $(DRAW)
 	@$(BIN)/python -m simulate sweep sidecar --every 6 $(DRAW)
 	@$(BIN)/python -m simulate sweep log-flush --every 2 $(DRAW)
 	@$(BIN)/python -m simulate sweep silence $(DRAW)
-	@$(BIN)/python -m simulate sweep refused --every 32 $(DRAW)
+	@$(BIN)/python -m simulate sweep refused --every 64 $(DRAW)
 	@$(BIN)/python -m simulate sweep operator --every 8 $(DRAW)
 	@$(BIN)/python -m simulate sweep outage
-	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed invalid dm other --every 8 $(DRAW)
+	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed invalid dm other --every 16 $(DRAW)
 	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),8) $(DRAW)
-	@$(BIN)/python -m simulate sweep pair flip --every 32 $(DRAW)
-	@$(BIN)/python -m simulate sweep no-resync --every 32 $(DRAW)
-	@$(BIN)/python -m simulate sweep lag clock --every 40 $(DRAW)
+	@$(BIN)/python -m simulate sweep pair flip --every 64 $(DRAW)
+	@$(BIN)/python -m simulate sweep no-resync --every 64 $(DRAW)
+	@$(BIN)/python -m simulate sweep lag clock --every 80 $(DRAW)
 	@$(BIN)/python -m simulate sweep admission --every 8 $(DRAW)
-	@$(BIN)/python -m simulate sweep together --every 8 $(DRAW)
-	@$(BIN)/python -m simulate sweep pd-ctl
-	@$(BIN)/python -m simulate sweep consent
-	@$(BIN)/python -m simulate sweep lie --every 3 $(DRAW)
-	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),24) $(DRAW)
+	@$(BIN)/python -m simulate sweep together --every 16 $(DRAW)
+	@$(BIN)/python -m simulate sweep pd-ctl --every 4 $(DRAW)
+	@$(BIN)/python -m simulate sweep consent --every 4 $(DRAW)
+	@$(BIN)/python -m simulate sweep lie --every 6 $(DRAW)
+	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),48) $(DRAW)
 	@$(BIN)/python -m simulate truth --every 8 $(DRAW)
-	@$(BIN)/python -m simulate truth --drills --every 32 $(DRAW)
-	@$(BIN)/python -m simulate seeds 0 200
-	@$(BIN)/python -m simulate manifests 0 5000
-	@$(BIN)/python -m simulate mutants 0 5000
+	@$(BIN)/python -m simulate truth --drills --every 64 $(DRAW)
+	@$(BIN)/python -m simulate seeds $$(($(FROM) * 100)) 100
+	@$(BIN)/python -m simulate manifests $$(($(FROM) * 2500)) 2500
+	@$(BIN)/python -m simulate mutants $$(($(FROM) * 5000)) 5000
 	@GENERATED_TEXTS=all $(PYTEST) -q --dist worksteal -n $(CORES) -m thorough tests/security/test_generated_texts.py
 	@FIELDS=all $(PYTEST) -q --dist worksteal -n $(CORES) -m thorough tests/simulate/test_fields_of_backups.py tests/simulate/test_fields_of_other_kinds.py tests/simulate/test_fields_in_a_running_cluster.py
 	@$(BIN)/python -m simulate mixes --every 24

@@ -43,7 +43,7 @@ _REFERENCE_SEEDS = (1, 2)
 _CHANGING = ("pair", "field", "order", "flip", "midway")
 """The families of changes whose plans must come true."""
 _RANDOM_PLANS = 200
-"""The number of random plans of `make simulate`."""
+"""The number of random plans whose writes `traces record` keeps."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
