@@ -35,6 +35,7 @@ class Parser:
     def __init__(self, room: Room, shell: str) -> None:
         self._room = room
         self.shell = shell
+        self._effects: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
 
     def parsed(self, tree: object) -> Any:
         """A tree with its texts parsed as programs parse them."""
@@ -68,6 +69,13 @@ class Parser:
         return self._text(value)
 
     def _run(self, script: str, variables: Mapping[str, str]) -> Any:
+        """What a script calls, or its syntax error. A script runs once, because most objects repeat most scripts."""
+        key = script, tuple(sorted(variables.items()))
+        if key not in self._effects:
+            self._effects[key] = self._effect(script, variables)
+        return self._effects[key]
+
+    def _effect(self, script: str, variables: Mapping[str, str]) -> Any:
         if wrong := syntax_error(script, self.shell):
             return wrong
         calls = self._room.run(script, self.shell, variables).calls
