@@ -108,10 +108,11 @@ def bars_of(steps: Sequence[Step]) -> Sequence[Bar]:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Bars on a line that lasts `least` seconds, or longer if a bar does."""
+    """Bars on a line that lasts `least` seconds, or longer if a bar does. `now` is a moment that strips mark."""
 
     bars: Sequence[Bar]
     least: float = 0.0
+    now: float | None = None
 
     def __bool__(self) -> bool:
         """True if there are bars."""
@@ -132,8 +133,11 @@ class Timeline:
     def strip(self, bar: Bar) -> str:
         """A bar alone, for the row of a table that says the same in words; its colour is up to the page."""
         begins, taken = self.place(bar)
-        rect = f'<rect class="{escape(bar.kind)}" x="{begins}" width="{taken}" height="1"/>'
-        return f'<svg viewBox="0 0 100 1" preserveAspectRatio="none">{rect}</svg>'
+        rects = f'<rect class="{escape(bar.kind)}" x="{begins}" width="{taken}" height="1"/>'
+        if self.now is not None:
+            x = min(round(100 * self.now / self.seconds, 1), 99.5)
+            rects += f'<rect class="now" x="{x}" width="0.5" height="1"/>'
+        return f'<svg viewBox="0 0 100 1" preserveAspectRatio="none">{rects}</svg>'
 
     def drawing(self, name: str) -> str:
         """All bars with their names and words below a scale, as one SVG named `name`.

@@ -21,7 +21,7 @@ from kube.errors import ApiError
 from kube.objects import Json
 from kube.resources import SECRETS
 from ports.clock import Clock
-from rehearsal.change import entered, rehearse_on
+from rehearsal.change import entered, finish, rehearse_on
 from rehearsal.recording import Recording, record
 from rehearsal.stage import PACE
 from rehearsal.twin import Twin, twin_of
@@ -33,9 +33,11 @@ def show_plan(
 ) -> int:
     """Rehearse a change of a cluster by manifests and settings, print the plan, and return the exit code.
 
-    Raises Failure, TransportError.
+    Without files and settings, it is the rest of a change that is under way. Raises Failure, TransportError.
     """
-    after = _changed(found, [manifest for path in files for manifest in manifests.read(path)], settings)
+    after: Sequence[Manifest] = []
+    if files or settings or not _is_changing(found):
+        after = _changed(found, [manifest for path in files for manifest in manifests.read(path)], settings)
     recording = _recorded(session, found)
     with plan.silent(session.clock):
         planned = _plan(recording, after, session.clock)
@@ -64,6 +66,10 @@ def show_drill(
             report = drill.report_of(entered(twin, objects), objects, given, _basis(twin))
     drill.show(report, session.output)
     return report.code
+
+
+def _is_changing(found: Found) -> bool:
+    return any((each.type, each.status) == ("Progressing", "True") for each in found.cluster.status.conditions)
 
 
 def _recorded(session: Session, found: Found) -> Recording:
@@ -134,16 +140,17 @@ def _value(setting: str, text: str) -> object:
 
 
 def _plan(recording: Recording, after: Sequence[Manifest], clock: Clock) -> plan.Plan:
-    """Rehearse a change on the twin. Raises Failure."""
+    """Rehearse a change on the twin, or without objects the rest of the change under way. Raises Failure."""
     with plan.failing():
-        twin = _twin(recording, after, clock)
+        twin = _twin(recording, after, clock, changing=not after)
         with twin.stage:
-            rehearsed = rehearse_on(twin, [manifest.body for manifest in after])
+            rehearsed = rehearse_on(twin, [manifest.body for manifest in after]) if after else finish(twin)
     return plan.Plan(rehearsed.forecasts, plan.left_out(after), _basis(twin), changes=rehearsed.changes)
 
 
-def _twin(recording: Recording, after: Sequence[Manifest], clock: Clock) -> Twin:
-    return twin_of(recording, list(_secrets(recording, after)), clock.wall(), Timings.real(), PACE)
+def _twin(recording: Recording, after: Sequence[Manifest], clock: Clock, *, changing: bool = False) -> Twin:
+    secrets = list(_secrets(recording, after))
+    return twin_of(recording, secrets, clock.wall(), Timings.real(), PACE, changing=changing)
 
 
 def _secrets(recording: Recording, after: Sequence[Manifest]) -> Iterator[Json]:

@@ -25,7 +25,7 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, DM_CLUSTERS, NAMESPACES, SECRETS, STORAGE_CLASSES, TIDB_CLUSTERS, Resource
 from member.context import Settings
 from rehearsal.film import Film, Watcher
-from rehearsal.forecast import Forecast, forecast
+from rehearsal.forecast import Forecast, after_steps, forecast
 from rehearsal.operator import SETTINGS
 from rehearsal.stage import PACE, CannotRehearse, Stage
 from rehearsal.twin import Twin
@@ -99,6 +99,20 @@ def rehearse(before: Sequence[Json], after: Sequence[Json], began: datetime) -> 
 def rehearse_on(twin: Twin, after: Sequence[Json]) -> Rehearsed:
     """Apply `after` to the twin of a running cluster. For the exceptions see `rehearse`."""
     return _rehearsed(entered(twin, after), after)
+
+
+def finish(twin: Twin) -> Rehearsed:
+    """Let the twin of a cluster that is changing continue; the forecasts are of what is left.
+
+    Pods that were not Ready come first: they have started in the twin before its operator entered.
+    """
+    twin.stage.enter(twin.settings)
+    scene = Scene(twin.stage, twin.settings, twin.clusters, twin.nodes)
+    films = scene.films()
+    scene.watch(films)
+    own, *others = films
+    forecasts = {own: after_steps(twin.starting, forecast(films[own].frames))}
+    return Rehearsed(forecasts | {key: forecast(films[key].frames) for key in others}, scene.nodes, {})
 
 
 @contextmanager

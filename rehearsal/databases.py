@@ -13,6 +13,7 @@ from apis.dmcluster import DMCluster
 from apis.shared import PDMember
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import DM_MASTER_PEER_PORT, PD_PEER_PORT
+from dataplane.pd import OFFLINE
 from kube.objects import Json
 from meta.locations import location
 from ports.clock import Clock
@@ -44,6 +45,10 @@ class Volumes:
     claims: Mapping[tuple[str, str], Json]
     config_maps: Mapping[tuple[str, str], Json]
 
+    def has(self, namespace: str, pod: str) -> bool:
+        """True if the pod exists, or its StatefulSet is about to create it."""
+        return (namespace, pod) in self.pods
+
     def disk(self, namespace: str, pod: str, path: str) -> Disk | None:
         """The disk at a path of a pod's containers; None if no claim is mounted there."""
         spec = self.pods[namespace, pod]["spec"]
@@ -61,7 +66,9 @@ class Volumes:
         if not mounts:
             return None
         mount = max(mounts, key=len)
-        claim = self.claims[namespace, mounts[mount]]
+        claim = self.claims.get((namespace, mounts[mount]))
+        if claim is None:
+            return None
         return self.data_plane.disk(claim["metadata"]["uid"]).directory(path[len(mount) :].strip("/"))
 
     def configuration(self, namespace: str, pod: str) -> str:
@@ -106,8 +113,9 @@ class Databases:
 
     def _resume_pd(self, tc: TidbCluster, sharing: Sequence[TidbCluster]) -> None:
         namespace, status, spec = tc.metadata.namespace, tc.status.pd, tc.spec.pd
-        pod = next(iter(status.members)).partition(".")[0]
-        cluster = self._cluster(self.volumes.configuration(namespace, pod))
+        pods = (name.partition(".")[0] for name in status.members)
+        configured = (self.volumes.configuration(namespace, pod) for pod in pods if self.volumes.has(namespace, pod))
+        cluster = self._cluster(next(configured, ""))
         cluster.id = int(tc.status.cluster_id or cluster.id)
         quorum = _Quorum(cluster, "/var/lib/pd", spec.data_sub_dir if spec else "", PD_PEER_PORT)
         for each in sharing:
@@ -120,9 +128,11 @@ class Databases:
         return PdCluster(self.clock, SeededRandomness(1), self.timings, Config(toml))
 
     def _admit(self, quorum: "_Quorum", namespace: str, members: Iterable[PDMember]) -> None:
-        """Add members to a quorum, and note their membership on their volumes."""
+        """Add members to a quorum, and note their membership on their volumes; those without a pod are leaving."""
         for member in members:
             pod, url = member.name.partition(".")[0], urlsplit(member.client_url)
+            if not self.volumes.has(namespace, pod):
+                continue
             peer_url = f"{url.scheme}://{url.hostname}:{quorum.peer_port}"
             version = self.volumes.version(namespace, pod)
             quorum.cluster.admit(Member(int(member.id), member.name, peer_url, member.client_url, version))
@@ -132,21 +142,26 @@ class Databases:
                 disk.files["member/wal/0.wal"] = ""
 
     def _stores(self, tc: TidbCluster, cluster: PdCluster) -> Iterator[Store]:
-        """The stores of a TidbCluster, each noted on its volume; removed ones have none."""
+        """The stores of a TidbCluster, each noted on its volume; removed ones have none. See `_admit`."""
         namespace, own = tc.metadata.namespace, tc.spec.tikv
         keys = (*cluster.config.location_labels, *(own.store_labels if own else ()))
         beat = Heartbeat(self.clock.now(), self.clock.wall().timestamp())
         tikv = _below("/var/lib/tikv", own.data_sub_dir if own else "")
         for status, engine in ((tc.status.tikv, {}), (tc.status.tiflash, _TIFLASH)):
             for store in status.stores.values():
-                pod = self.volumes.pods[namespace, store.pod_name]
-                labels = location(self.nodes.get(pod["spec"]["nodeName"], {}), keys) | engine
+                if not self.volumes.has(namespace, store.pod_name):
+                    continue
+                node = self.volumes.pods[namespace, store.pod_name]["spec"].get("nodeName", "")
+                labels = location(self.nodes.get(node, {}), keys) | engine
                 path = self._tiflash_path(namespace, store.pod_name) if engine else tikv
                 disk = self.volumes.disk(namespace, store.pod_name, path)
                 if disk is not None:
                     disk.data = StoreData(cluster.id, int(store.id))
                 version = self.volumes.version(namespace, store.pod_name)
-                yield Store(int(store.id), store.ip, version, beat.wall, beat, labels=labels)
+                resumed = Store(int(store.id), store.ip, version, beat.wall, beat, labels=labels)
+                if store.state == OFFLINE:
+                    resumed.node_state = NodeState.REMOVING
+                yield resumed
             for store in status.tombstone_stores.values():
                 removed = Store(int(store.id), store.ip, cluster.stores.cluster_version, 0.0, beat, labels=dict(engine))
                 removed.node_state = NodeState.REMOVED
@@ -196,13 +211,14 @@ def _regions(
     stores: Sequence[Store], leaders: Mapping[int, int], cluster: PdCluster, timings: Timings
 ) -> Sequence[Region]:
     """A sample of regions: each store leads its share, and peers are placed as PD places them."""
+    own = {each.id: each for each in stores}
+    leaders = {store: count for store, count in leaders.items() if store in own}
     total = sum(leaders.values())
     if not leaders:
         return []
     size = max(_REGIONS, 3 * len(leaders))
     shares = {store: count * size / total if total else size / len(leaders) for store, count in leaders.items()}
     regions = [Region((store,), store) for store, share in shares.items() for _ in range(round(share))]
-    own = {each.id: each for each in stores}
     keys = cluster.config.location_labels
     places = [Place(store, location=tuple(own[store].labels.get(key, "") for key in keys)) for store in leaders]
     rules = Rules(cluster.placement.replicas, peer_moves=_EVERYWHERE, leader_moves=0, election=timings.raft_election)

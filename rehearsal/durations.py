@@ -55,9 +55,9 @@ def _time(text: str | None) -> datetime | None:
     return parse_time(text) if text else None
 
 
-def delays(starts: Mapping[str, float], timings: Timings) -> dict[str, float]:
-    """The seconds by which the servers of components start later than typical ones; typical ones are left out."""
-    typical = {
+def typical(timings: Timings) -> dict[str, float]:
+    """The seconds from the creation of a pod until its server serves in a typical cluster, by component."""
+    starts = {
         "pd": timings.pd_start,
         "dm-master": timings.pd_start,
         "tikv": timings.tikv_start,
@@ -69,9 +69,12 @@ def delays(starts: Mapping[str, float], timings: Timings) -> dict[str, float]:
         "tici-worker": timings.tici_start,
         "dm-worker": timings.dm_worker_start,
     }
+    return {component: timings.container_start + start for component, start in starts.items()}
+
+
+def delays(starts: Mapping[str, float], timings: Timings) -> dict[str, float]:
+    """The seconds by which the servers of components start later than typical ones; typical ones are left out."""
     later = {
-        component: starts[component] - timings.container_start - start
-        for component, start in typical.items()
-        if component in starts
+        component: starts[component] - seconds for component, seconds in typical(timings).items() if component in starts
     }
     return {component: seconds for component, seconds in later.items() if seconds > 0}

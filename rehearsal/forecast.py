@@ -160,6 +160,17 @@ def forecast(frames: Sequence[Frame]) -> Forecast:
     return Forecast(end, message, seconds, steps, floors, gaps, warnings)
 
 
+def after_steps(first: Sequence[Step], then: Forecast) -> Forecast:
+    """A forecast that begins once these steps have ended."""
+    late = max((step.ends or 0.0 for step in first), default=0.0)
+    steps = [
+        replace(step, begins=step.begins + late, ends=None if step.ends is None else step.ends + late)
+        for step in then.steps
+    ]
+    gaps = [replace(gap, begins=gap.begins + late) for gap in then.gaps]
+    return replace(then, steps=[*first, *steps], gaps=gaps, seconds=then.seconds + late)
+
+
 def _end(last: Frame) -> End:
     if last.is_over:
         return "done"

@@ -6,7 +6,7 @@ would write instead shows what the twin lacks.
 """
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -40,11 +40,14 @@ from member.context import Settings
 from member.naming import member_name
 from ports import quantity
 from rehearsal.databases import Databases, Volumes
-from rehearsal.durations import delays, own_starts
+from rehearsal.durations import delays, own_starts, typical
+from rehearsal.forecast import Step
 from rehearsal.operator import SETTINGS
 from rehearsal.recording import WORKLOADS, Recording, sources
 from rehearsal.stage import CannotRehearse, Stage
 from sandbox.controllers.revisions import HASH_LABEL, revision_of, template_hash, template_of
+from sandbox.controllers.stateful_set import new_pod
+from sandbox.controllers.stateful_set_plan import Snapshot
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.kubelet.nodes import NodeSpec
 from sandbox.placement import requested
@@ -67,8 +70,9 @@ class Twin:
     """A world that continues a recording, and its clusters.
 
     `missing` names what could not be carried over. `wanted` is what the operator would write although nothing has
-    changed: `verb resource name`, or the call of a server. `starts` are the seconds that servers take to start, for
-    components that take longer than typical ones.
+    changed: `verb resource name`, or the call of a server; it is not asked for in the middle of a change. `starts` are
+    the seconds that servers take to start, for components that take longer than typical ones. `starting` are the steps
+    of pods that were not Ready, and have started in the twin.
     """
 
     stage: Stage
@@ -78,19 +82,29 @@ class Twin:
     missing: Sequence[str]
     wanted: Sequence[str]
     starts: Mapping[str, float]
+    starting: Sequence[Step] = ()
 
 
 def twin_of(
-    recording: Recording, secrets: Sequence[Json], began: datetime, timings: Timings, pace: float = 0.0
+    recording: Recording,
+    secrets: Sequence[Json],
+    began: datetime,
+    timings: Timings,
+    pace: float = 0.0,
+    *,
+    changing: bool = False,
 ) -> Twin:
     """Build the twin, and check it. `secrets` are issued for clusters with TLS, whose own keys are not read.
 
-    For `pace` see `Stage`.
+    For `pace` see `Stage`. The twin of a cluster that is `changing` continues the change.
 
     Raises CannotRehearse if the cluster is not whole, or its servers do not start in the twin.
     """
     clusters = [with_defaults(decode(cluster, CLUSTER_MODELS[cluster["kind"]])) for cluster in recording.clusters]
-    _check(recording, clusters)
+    _check_completeness(recording, clusters)
+    if not changing:
+        _check_rest(recording, clusters)
+    missing, recording = list(_missing_pods(recording)), _of_ready_pods(recording)
     nodes = _nodes(recording)
     specs = [_machine(node, recording) for node in nodes if _serves(node)]
     advanced = bool(recording.all(ADVANCED_STATEFUL_SETS))
@@ -98,14 +112,16 @@ def twin_of(
     try:
         _furnish(stage, recording, nodes, secrets)
         labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
-        Databases(_volumes(stage, recording), labels, stage.clock, timings).resume(clusters)
+        Databases(_volumes(stage, recording, [*recording.all(PODS), *missing]), labels, stage.clock, timings).resume(
+            clusters
+        )
         _start(stage, recording)
         starts = own_starts(recording.all(PODS), recording.clusters)
         stage.world.kubelet.delays.update(later := delays(starts, timings))
         settings = replace(
             SETTINGS, rechecks=False, discovery_image=_discovery_image(recording), advanced_stateful_sets=advanced
         )
-        wanted = _wanted(stage, settings)
+        wanted = [] if changing else _wanted(stage, settings)
     except BaseException:
         stage.world.stop()
         raise
@@ -117,27 +133,35 @@ def twin_of(
         nodes=len(specs),
         missing=list(_missing(recording)),
         wanted=[each for each in wanted if each.split()[1] not in unread],
-        starts={each: starts[each] for each in later},
+        starts=(slow := {each: starts[each] for each in later}),
+        starting=list(_starting(missing, typical(timings) | slow)),
     )
 
 
 # The recorded cluster
 
 
-def _check(recording: Recording, clusters: Sequence[Cluster]) -> None:
-    """Raise CannotRehearse unless the cluster is at rest: a twin cannot continue a change that is under way."""
+def _check_completeness(recording: Recording, clusters: Sequence[Cluster]) -> None:
+    """Raise CannotRehearse if the recording lacks members or pods of the cluster."""
     own = {member for cluster in clusters if isinstance(cluster, TidbCluster) for member in _members(cluster.status)}
-    for tree, cluster in zip(recording.clusters, clusters, strict=True):
+    for cluster in clusters:
         name = f"{cluster.kind} {cluster.metadata.namespace}/{cluster.metadata.name}"
         if elsewhere := sorted(_peers(cluster) - own):
             raise CannotRehearse(f"{name} shares its PD with {elsewhere[0]}, of which no TidbCluster was found")
         if any(_is_in_advanced(pod, cluster) for pod in recording.neighbours):
             why = recording.unread.get(str(ADVANCED_STATEFUL_SETS), "they are gone")
             raise CannotRehearse(f"{name} is in Advanced StatefulSets, which could not be read: {why}")
+
+
+def _check_rest(recording: Recording, clusters: Sequence[Cluster]) -> None:
+    """Raise CannotRehearse unless the cluster is at rest: another change would mix with the one under way."""
+    for tree, cluster in zip(recording.clusters, clusters, strict=True):
+        name = f"{cluster.kind} {cluster.metadata.namespace}/{cluster.metadata.name}"
         conditions = (tree.get("status") or {}).get("conditions") or ()
         progressing = condition_of(conditions, "Progressing")
         if progressing.get("status") == "True":
-            raise CannotRehearse(f"{name} is changing; wait until it is done: {progressing.get('message', '')}")
+            way_out = "wait until it is done, or plan without a change to see what is left"
+            raise CannotRehearse(f"{name} is changing; {way_out}: {progressing.get('message', '')}")
         if condition_of(conditions, "Ready").get("status") != "True":
             why = condition_of(conditions, "Ready").get("message") or "it has no status yet"
             raise CannotRehearse(f"{name} is not Ready; `kubectl tidb doctor` says why: {why}")
@@ -145,6 +169,33 @@ def _check(recording: Recording, clusters: Sequence[Cluster]) -> None:
         if not _is_ready(pod):
             meta = pod["metadata"]
             raise CannotRehearse(f"pod {meta['namespace']}/{meta['name']} is not Ready; wait until it is")
+
+
+def _of_ready_pods(recording: Recording) -> Recording:
+    """A recording without the pods that are not Ready: the StatefulSets of the twin create them again."""
+    ready = [pod for pod in recording.all(PODS) if _is_ready(pod)]
+    return replace(recording, objects={**recording.objects, PODS: ready})
+
+
+def _missing_pods(recording: Recording) -> Iterator[Json]:
+    """The pods that StatefulSets need and that are not Ready, also those between a deletion and a creation."""
+    pods = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in recording.all(PODS)}
+    for stateful_set in (tree for resource in WORKLOADS for tree in recording.all(resource)):
+        namespace, name = stateful_set["metadata"]["namespace"], stateful_set["metadata"]["name"]
+        for ordinal in Snapshot(stateful_set, pods={}, current="", updated="", now=0.0).ordinals:
+            pod = pods.get((namespace, f"{name}-{ordinal}"))
+            if pod is None:
+                yield new_pod(stateful_set, ordinal, revision_of(stateful_set, 1))
+            elif not _is_ready(pod):
+                yield pod
+
+
+def _starting(missing: Iterable[Json], seconds: Mapping[str, float]) -> Iterator[Step]:
+    """Steps of the missing pods, each as long as a server of its component takes to start."""
+    for pod in missing:
+        component = (pod["metadata"].get("labels") or {}).get(COMPONENT_LABEL, "")
+        if component in seconds:
+            yield Step(pod["metadata"]["name"], component, "starts", 0.0, seconds[component])
 
 
 def _is_in_advanced(pod: Json, cluster: Cluster) -> bool:
@@ -339,12 +390,12 @@ def _placeholders(recording: Recording, secrets: Sequence[Json]) -> Iterator[Jso
         yield {"metadata": {"namespace": namespace, "name": name}, "type": _PLAIN, "data": data}
 
 
-def _volumes(stage: Stage, recording: Recording) -> Volumes:
-    def by_key(resource: Resource) -> Mapping[tuple[str, str], Json]:
-        return {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in recording.all(resource)}
+def _volumes(stage: Stage, recording: Recording, pods: Iterable[Json]) -> Volumes:
+    def by_key(objects: Iterable[Json]) -> Mapping[tuple[str, str], Json]:
+        return {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in objects}
 
-    plane = stage.world.data_plane
-    return Volumes(plane, by_key(PODS), by_key(PERSISTENT_VOLUME_CLAIMS), by_key(CONFIG_MAPS))
+    claims, config_maps = recording.all(PERSISTENT_VOLUME_CLAIMS), recording.all(CONFIG_MAPS)
+    return Volumes(stage.world.data_plane, by_key(pods), by_key(claims), by_key(config_maps))
 
 
 # The check

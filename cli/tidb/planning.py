@@ -68,7 +68,7 @@ PLAN = Command(
     _add_arguments,
     details=(
         "Nothing is written. The change is rehearsed in a sandbox, on a twin of the cluster, which needs no rights "
-        "but to read. "
+        "but to read. Without -f, --set and --version, it is the rest of the change that is under way. "
         "Exit codes: 0 the change goes through and all serve meanwhile, 1 it is refused, gets stuck, stops something "
         "for a while, or breaks a --policy, 2 it could not be rehearsed."
     ),

@@ -12,7 +12,7 @@ from kube.resources import ADVANCED_STATEFUL_SETS, DM_CLUSTERS, NODES, PODS, SEC
 from manifests import ADVANCED_STATEFUL_SET
 from member.context import RESOURCES
 from ports.clock import FakeClock
-from rehearsal.change import rehearse_on
+from rehearsal.change import finish, rehearse_on
 from rehearsal.operator import SETTINGS
 from rehearsal.recording import READ, record
 from rehearsal.stage import CannotRehearse
@@ -99,11 +99,18 @@ def basic(**spec: Any) -> Json:
     return tree
 
 
-def twin(world: OperatorWorld, kind: str = "TidbCluster", name: str = "basic", namespace: str = "default") -> Twin:
+def twin(
+    world: OperatorWorld,
+    kind: str = "TidbCluster",
+    name: str = "basic",
+    namespace: str = "default",
+    *,
+    changing: bool = False,
+) -> Twin:
     """The twin of a cluster, with the cluster's own Secrets."""
     cluster = world.admin.get(RESOURCES[kind], name, namespace).decode()
     recording = record(world.world.client(READER), cluster)
-    return twin_of(recording, list(_secrets(world)), world.clock.wall(), Timings.real())
+    return twin_of(recording, list(_secrets(world)), world.clock.wall(), Timings.real(), changing=changing)
 
 
 def _secrets(world: OperatorWorld) -> Iterator[Json]:
@@ -193,6 +200,46 @@ def test_a_cluster_that_changes_has_no_twin(running: Callable[..., OperatorWorld
     world.run(1.0)
     with pytest.raises(CannotRehearse, match="TidbCluster default/basic is changing; wait until it is done"):
         twin(world)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("spec", "moment"),
+    [
+        ({"version": "v8.5.3"}, lambda pods, _: pods.get("basic-tikv-2") is None),
+        ({"tikv": {"replicas": 3}}, lambda _, stores: "Offline" in stores),
+    ],
+    ids=["roll", "in"],
+)
+def test_the_twin_of_a_cluster_that_changes_finishes_the_change(
+    running: Callable[..., OperatorWorld], spec: Json, moment: Callable[[Mapping[str, Any], Sequence[str]], bool]
+) -> None:
+    def uids() -> dict[str, str | None]:
+        """The UIDs of the database's pods that stay; None while one is not Ready."""
+        metas = ((pod, pod["metadata"]) for pod in world.every(PODS) if "discovery" not in pod["metadata"]["name"])
+        pods = [pod for pod, meta in metas if "deletionTimestamp" not in meta]
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] if _is_ready(pod) else None for pod in pods}
+
+    def stores() -> list[str]:
+        return [store["state"] for store in world.cluster()["status"]["tikv"]["stores"].values()]
+
+    world = running(basic(tikv={"replicas": 4}))
+    world.change(**spec)
+    world.run_until(lambda: moment(uids(), stores()))
+    before = uids()
+    with (found := twin(world, changing=True)).stage:
+        (left,) = finish(found).forecasts.values()
+    world.run_until(lambda: world.condition("Progressing")["status"] == "False", within=300.0)
+    world.run(5.0)
+    after = uids()
+    assert "done" == left.end
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert changed == {step.pod for step in left.steps}
+
+
+def _is_ready(pod: Json) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The addresses of the page. Only two write: a plan that `--write` lets the page apply, and a sandbox's playground."""
 
+from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from cli.tidb.ui.overview import read_overview
 from cli.tidb.ui.playground import FAULTS, play, read_playground
 from cli.tidb.ui.rehearsals import Rehearse
 from cli.tidb.ui.templating import templates
+from cli.tidb.ui.underway import Change, ChangeView, Outlooks, Place, change_view
 from cli.tidb.ui.whatif import LASTING, drill_view, make_change, plan_view
 from kube.errors import ApiError
 from ports.transport import TransportError
@@ -62,6 +64,7 @@ class Pages:
     def __init__(self, session: Session, rehearse: Rehearse, *, writes: bool, playground: bool) -> None:
         self._session = session
         self._rehearse = rehearse
+        self._outlooks = Outlooks(rehearse, session.clock)
         self._templates = templates(writes=writes, playground=playground)
 
     def overview(self, _: Request) -> Response:
@@ -71,8 +74,10 @@ class Pages:
 
     def cluster(self, request: Request) -> Response:
         """One cluster."""
-        view = read_cluster_view(self._session.client, *_place(request))
-        return self._page("cluster", view=view, calendar=calendar_of(view, self._session.clock.wall().date()))
+        place, now = _place(request), self._session.clock.wall()
+        view = read_cluster_view(self._session.client, *place)
+        change = self._change(place, view.change, now)
+        return self._page("cluster", view=view, change=change, calendar=calendar_of(view, now.date()))
 
     def doctor(self, request: Request) -> Response:
         """What is wrong with a cluster, and the ways out."""
@@ -134,6 +139,12 @@ class Pages:
             # after a lost answer it is not known whether the API server has made the change
             title = _UNCHANGED if isinstance(error, ApiError) else "The API server does not answer"
         return self._page("error", HTTPStatus.BAD_GATEWAY, title=title, message=message)
+
+    def _change(self, place: Place, change: Change | None, now: datetime) -> ChangeView | None:
+        if change is None:
+            self._outlooks.forget(place)
+            return None
+        return change_view(place, change, self._outlooks.of(place, change), now)
 
     def _page(self, template: str, status: HTTPStatus = HTTPStatus.OK, **values: object) -> Response:
         now = self._session.clock.wall()

@@ -16,11 +16,14 @@ from cli.tidb.clusters import find_cluster
 from cli.tidb.status.facts import Facts, attempt, read_facts
 from cli.tidb.status.report import Pod, Report, Summary
 from cli.tidb.status.reporting import report_of, summary
+from cli.tidb.ui.underway import Change, change_of
 from controllers.job_owners import status
 from kube.client import Client
-from kube.resources import NODES
+from kube.objects import Json
+from kube.resources import EVENTS, NODES
 from meta.locations import ZONE, location
 
+_OF_SETS = "involvedObject.kind=StatefulSet"
 _WEEKS = 5
 """The weeks in the calendar of backups."""
 
@@ -62,12 +65,13 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster. `ended` has the phases of the snapshots and exports that ended on a day."""
+    """A cluster. `ended` has the phases of the snapshots and exports that ended on a day; `change` is under way."""
 
     report: Report
     zones: Sequence[Zone]
     ranges: Sequence[Range]
     ended: Mapping[date, Sequence[str]]
+    change: Change | None = None
 
 
 def read_cluster_view(client: Client, namespace: str, name: str) -> ClusterView:
@@ -77,13 +81,16 @@ def read_cluster_view(client: Client, namespace: str, name: str) -> ClusterView:
     """
     facts = read_facts(client, find_cluster(client, namespace, name))
     nodes = attempt(facts.unread, "nodes", lambda: client.list_page(NODES, metadata_only=True).items) or []
-    return view_of(facts, {node.metadata.name: location(node.metadata.labels, [ZONE]).get(ZONE, "") for node in nodes})
+    zones = {node.metadata.name: location(node.metadata.labels, [ZONE]).get(ZONE, "") for node in nodes}
+    # a user who may not list events reads so among `unread` already
+    events = attempt([], "events", lambda: client.list_page(EVENTS, namespace, field_selector=_OF_SETS).items) or []
+    return view_of(facts, zones, [each.decode() for each in events])
 
 
-def view_of(facts: Facts, zones: Mapping[str, str]) -> ClusterView:
-    """The view of a cluster that has been read; `zones` are the zones of nodes by name."""
-    report = report_of(facts)
-    return ClusterView(report, list(_by_zone(report.pods, zones)), list(ranges_of(facts)), _ended(facts))
+def view_of(facts: Facts, zones: Mapping[str, str], events: Sequence[Json] = ()) -> ClusterView:
+    """The view of a cluster that has been read; `zones` are the zones of nodes by name, `events` of StatefulSets."""
+    report, change = report_of(facts), change_of(facts, events)
+    return ClusterView(report, list(_by_zone(report.pods, zones)), list(ranges_of(facts)), _ended(facts), change)
 
 
 @dataclass(frozen=True, slots=True)

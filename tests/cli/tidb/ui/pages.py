@@ -1,19 +1,20 @@
 """A browser without a screen: requests to the page, and what its HTML says."""
 
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
 import requests
 
+from cli.failures import Failure
 from cli.tidb.output import Output
 from cli.tidb.session import Session
 from cli.tidb.ui.rehearsals import Rehearsals
 from cli.tidb.ui.server import serving
 from kube.client import Client
+from kube.objects import Json
 from ports.clock import Clock, FakeClock
 from tests.cli.tidb.typing_commands import ThisServer
 
@@ -59,10 +60,15 @@ def open_page(
     *,
     writes: bool = False,
 ) -> Iterator[Browser]:
-    """A browser in front of the page about what a client may read; without `rehearsals`, they fail."""
+    """A browser in front of the page about what a client may read; without `rehearsals`, there are none."""
     session = Session(ThisServer(client), clock or FakeClock(), Output(), namespace)
-    with serving(session, 0, rehearsals or Rehearsals([f"--kubeconfig={os.devnull}"]), writes=writes) as address:
+    with serving(session, 0, rehearsals or _NoRehearsals([]), writes=writes) as address:
         yield Browser(address)
+
+
+class _NoRehearsals(Rehearsals):
+    def __call__(self, arguments: Sequence[str]) -> Json:
+        raise Failure(f"no rehearsal of {arguments[0]} here")
 
 
 class Page(HTMLParser):

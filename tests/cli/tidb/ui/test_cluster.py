@@ -161,7 +161,9 @@ def test_a_calendar_shows_what_ended_on_each_day_and_which_days_a_log_reaches() 
     assert Day(date(2025, 12, 30), 0, 1, restorable=False) == days[date(2025, 12, 30)]
     assert Day(date(2026, 1, 2), 0, 0, restorable=False) == days[date(2026, 1, 2)]
     assert [] == calendar_of(view, date(2026, 3, 2))
-    text = templates().get_template("cluster.html").render(view=view, calendar=calendar, ago=lambda _: "0s")
+    text = (
+        templates().get_template("cluster.html").render(view=view, change=None, calendar=calendar, ago=lambda _: "0s")
+    )
     assert "2 complete" in text
     assert "any time" in text
 
@@ -225,6 +227,7 @@ def test_shows_every_part_of_a_status() -> None:
     page = _page(Everything(), "/clusters/tc/default/shop")
     assert [
         "Waits for",
+        "Change under way",
         "Components",
         "Pods",
         "Replaced by failover",
