@@ -10,6 +10,7 @@ from sandbox.owners import is_deleted
 
 _FOREGROUND = "foregroundDeletion"
 _ORPHAN = "orphan"
+_BACKGROUND = "Background"
 
 
 class GarbageCollector:
@@ -49,8 +50,8 @@ class GarbageCollector:
             reference for reference in references if not self._is_gone(reference, tree["metadata"].get("namespace", ""))
         ]
         if not left:
-            # an owner may have been added since
-            self._cluster.delete(resource, tree, only_if_unchanged=True)
+            # an owner may have been added since; without the policy, a Job would leave its pods
+            self._cluster.delete(resource, tree, only_if_unchanged=True, propagation=_BACKGROUND)
         elif len(left) < len(references):
             self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": left}})
 
@@ -83,7 +84,7 @@ class GarbageCollector:
             for kind, tree in dependents:
                 if not is_deleted(tree):
                     has_own = tree["metadata"]["uid"] in all_dependents and _blocks(tree, uid)
-                    self._cluster.delete(kind, tree, propagation="Foreground" if has_own else "")
+                    self._cluster.delete(kind, tree, propagation="Foreground" if has_own else _BACKGROUND)
             done = not any(_blocks(tree, uid) for _, tree in dependents)
         if done:
             left_over = [each for each in finalizers if each not in (_FOREGROUND, _ORPHAN)]

@@ -8,6 +8,7 @@ from kube.objects import Json
 from kube.resources import (
     CONFIG_MAPS,
     EVENTS,
+    JOBS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
@@ -293,6 +294,23 @@ def test_deleting_a_stateful_set_deletes_its_pods_but_not_its_claims(world: Worl
     assert not {name for name in names if name.startswith("basic-tidb")}
     assert {"basic-tikv-0", "basic-tikv-1", "basic-tikv-2"} <= names
     assert () == world.client().get(PODS, "basic-tikv-0", NAMESPACE).metadata.owner_references
+
+
+def test_the_pods_of_a_job_go_with_the_owner_of_the_job(clock: FakeClock) -> None:
+    world = new_world(clock)
+    client = world.client()
+    owner = client.create(CONFIG_MAPS, {"metadata": {"name": "owner"}}, NAMESPACE).metadata
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid}
+    container = {"name": "c", "image": "grafana", "command": ["grafana"]}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    job: Json = {"metadata": {"name": "work", "ownerReferences": [reference]}, "spec": {"template": template}}
+    client.create(JOBS, job, NAMESPACE)
+    world.settle()
+    assert 1 == len(client.list_page(PODS, NAMESPACE).items)
+    client.delete(CONFIG_MAPS, "owner", NAMESPACE)
+    world.run_until_settled()
+    assert [] == [*client.list_page(JOBS, NAMESPACE).items, *client.list_page(PODS, NAMESPACE).items]
+    world.stop()
 
 
 def test_a_pod_reports_that_it_waits_for_its_config_map(clock: FakeClock) -> None:
