@@ -58,6 +58,11 @@ def machine_for(binaries: Path | None, clock: Clock, keep: Path | None = None) -
     if 0 < len(missing) < len(_TOGETHER):
         what = f"{binaries} lacks {' and '.join(missing)}, and simulated servers do not understand real ones"
         print(f"{what}: a cluster that has both does not come up", file=sys.stderr, flush=True)
+    if "pd-server" in machine.programs and "br" not in machine.programs:
+        what = f"{binaries} lacks br, and the simulated one does not understand a real PD"
+        print(
+            f"{what}: Backups, Restores and CompactBackups fail, and their status says so", file=sys.stderr, flush=True
+        )
     return machine
 
 
@@ -107,7 +112,10 @@ def simulated_volumes(client: Client, machine: "Machine") -> list[str]:
 
 
 def _is_simulated(spec: Json, machine: "Machine") -> bool:
-    programs = [machine.program(each["image"], each.get("command") or ()) for each in spec["containers"]]
+    programs = [
+        machine.program(container["image"], [*(container.get("command") or ()), *(container.get("args") or ())])
+        for container in spec["containers"]
+    ]
     return not any(programs) and any("persistentVolumeClaim" in volume for volume in spec.get("volumes") or ())
 
 

@@ -120,8 +120,18 @@ class Real(Machine, Protocol):
     def journal(self) -> Journal | None:
         """What keeps the objects of its world; None if they end with the process."""
 
-    def gateway(self, cluster: Cluster, network: Network, play: Callable[[socket.socket, str], None]) -> Actor:
-        """The actor through which its pods reach Services, names and simulated pods, which `play` plays."""
+    def gateway(
+        self,
+        cluster: Cluster,
+        network: Network,
+        play: Callable[[socket.socket, str], None],
+        issue: Callable[[str], str],
+        dial: Callable[[], socket.socket],
+    ) -> Actor:
+        """The actor through which its pods reach Services, names, simulated pods, which `play` plays, and the API.
+
+        `issue` returns a token for a user of the API, to which `dial` connects.
+        """
 
     def close(self) -> None:
         """Kill all processes. Idempotent."""
@@ -292,7 +302,8 @@ class World:
         ]
         self._machine = machine
         if machine is not None:
-            actors.append(machine.gateway(side.seen_by("kube-proxy"), self.data_plane.network, self._play))
+            beside_pods = self.data_plane.network, self._play, self.server.issue_token, self._dial_api
+            actors.append(machine.gateway(side.seen_by("kube-proxy"), *beside_pods))
         self._actors = ActorSystem(self.clock, notifier, mirror, actors, self.server.storage)
         self._all_actors: list[ActorSystem] = beside._all_actors if beside else []
         """The actors of all worlds that share the clock."""
@@ -435,6 +446,12 @@ class World:
         if proxy is None or not self.data_plane.network.is_open(address, port, Origin()):
             raise ConnectionRefusedError(f"connection to {address}:{port} refused")
         return connect_through(proxy.port, f"{address}:{port}")
+
+    def _dial_api(self) -> socket.socket:
+        """A connection to the API server. Raises OSError."""
+        self.serve_http()
+        assert self._http is not None
+        return socket.create_connection(("127.0.0.1", self._http.port))
 
     def _pause(self, seconds: float) -> None:
         if self._threaded or not isinstance(self.clock, FakeClock):

@@ -78,6 +78,12 @@ class ApiServer:
         """The webhooks that change written objects, in order."""
         return self._world.webhooks
 
+    def issue_token(self, user: str) -> str:
+        """A new bearer token for a user, valid until the end."""
+        token = self._world.randomness.uuid()
+        self._tokens[token] = user
+        return token
+
     def authenticate(self, authorization: str) -> str:
         """The user in an Authorization header, by default system:anonymous. Raises Refusal (401)."""
         if not authorization:

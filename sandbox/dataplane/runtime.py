@@ -65,8 +65,8 @@ class Machine(Protocol):
     def start(self, launch: Launch, output: Output) -> Process | None:
         """Start a container; None if it is to be simulated."""
 
-    def forget(self, pod_uid: str) -> None:
-        """Take away what remains of a pod whose containers have ended."""
+    def forget(self, pod_uid: str, *, keeps_volumes: bool) -> None:
+        """Take away what remains of a pod whose containers have ended, with its volumes unless it `keeps_volumes`."""
 
     def lose_disk(self, uid: str) -> None:
         """Delete the data of a volume."""
@@ -174,10 +174,10 @@ class DataPlane:
             self.network.detach(running)
         self.changed()
 
-    def forget(self, pod_uid: str) -> None:
-        """Take away what remains of a pod whose containers have been killed."""
+    def forget(self, pod_uid: str, *, keeps_volumes: bool) -> None:
+        """Take away what remains of a pod whose containers have been killed; see `Machine`."""
         if self._machine:
-            self._machine.forget(pod_uid)
+            self._machine.forget(pod_uid, keeps_volumes=keeps_volumes)
 
     def probe(self, running: Running, probe: Probe) -> bool:
         """True if a probe of the container succeeds."""

@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import replace
 
 from kube.objects import Json
@@ -133,17 +133,23 @@ class Kubelet:
                 continue
             seen.add(uid)
             due.append(self._terminate(pod) if is_deleted(pod) else self._run(pod))
-        for uid in [uid for uid in self._runs if uid not in seen]:
-            # a node that is cut off keeps its processes, whatever happened to the pods
-            if self._runs[uid].node not in self.faults.cut_off:
-                self._forget(uid)
+        if missed := self._runs.keys() - seen:
+            self._miss(missed)
         return min((time for time in due if time is not None and time != _NEVER), default=None)
 
-    def _forget(self, uid: str) -> None:
+    def _miss(self, uids: Set[str]) -> None:
+        """End the processes of pods that are deleted or whose nodes are silent; such a pod keeps its volumes."""
+        existing = {pod["metadata"]["uid"] for pod in self._cluster.list(PODS)}
+        for uid in sorted(uids):
+            # a node that is cut off keeps its processes, whatever happened to the pods
+            if self._runs[uid].node not in self.faults.cut_off:
+                self._forget(uid, keeps_volumes=uid in existing)
+
+    def _forget(self, uid: str, *, keeps_volumes: bool = False) -> None:
         run = self._runs.pop(uid, None)
         for running in _running(run) if run is not None else ():
             self._data_plane.kill(running)
-        self._data_plane.forget(uid)
+        self._data_plane.forget(uid, keeps_volumes=keeps_volumes)
 
     def _run(self, pod: Json) -> float | None:
         if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):

@@ -1,4 +1,4 @@
-"""What real pods reach beside each other: addresses of Services, simulated pods, and the DNS server.
+"""What real pods reach beside each other: addresses of Services, simulated pods, the API server, and the DNS server.
 
 For each such address and port a socket listens in the pods' network. A connection to a real process is passed through
 byte by byte; the sandbox's proxy answers one to a simulated process.
@@ -18,8 +18,9 @@ from sandbox.cluster import Cluster
 from sandbox.dataplane.network import Network, Origin
 from sandbox.dataplane.runtime import CHANGED
 from sandbox.forward_proxy import pass_through
-from sandbox.processes import dns
+from sandbox.processes import api_endpoint, dns
 from sandbox.processes.agent_client import GATEWAY, Agent, AgentError
+from sandbox.processes.api_endpoint import ApiEndpoint
 from sandbox.processes.process import RealProcess
 
 _log = structlog.get_logger(__name__)
@@ -39,20 +40,22 @@ class Gateway:
     name = "gateway"
     watches: tuple[Hashable, ...] = (SERVICES, PODS, CHANGED)
 
-    def __init__(self, agent: Agent, cluster: Cluster, network: Network, play: Play) -> None:
-        """Raises AgentError if the DNS server cannot listen."""
+    def __init__(self, agent: Agent, cluster: Cluster, network: Network, play: Play, api: ApiEndpoint) -> None:
+        """Raises AgentError if the DNS server or the API server's endpoint cannot listen."""
         self._agent = agent
         self._cluster = cluster
         self._network = network
         self._play = play
+        self._api = api
         self._open: dict[tuple[str, int], socket.socket] = {}
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
         self._woken, self._wake = socket.socketpair()
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._names = {kind: agent.listen(GATEWAY, _DNS_PORT, kind) for kind in ("udp", "tcp")}
-        for name in self._names.values():
-            self._selector.register(name, selectors.EVENT_READ)
+        self._own = (*self._names.values(), agent.listen(GATEWAY, api_endpoint.PORT))
+        for listening in self._own:
+            self._selector.register(listening, selectors.EVENT_READ)
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
         self._thread.start()
@@ -83,8 +86,8 @@ class Gateway:
             self._wake.send(b"1")
         self._thread.join()
         with self._lock:
-            for each in (*self._open.values(), *self._names.values(), self._woken, self._wake):
-                each.close()
+            for listening in (*self._open.values(), *self._own, self._woken, self._wake):
+                listening.close()
             self._open.clear()
 
     def _of_services(self) -> list[tuple[str, int]]:
@@ -107,6 +110,8 @@ class Gateway:
         return endpoints
 
     def _addresses(self, name: str) -> list[str]:
+        if name == f"{api_endpoint.NAME}.{self._network.domain}":
+            return [GATEWAY]
         return self._network.addresses(name, Origin()) if ".svc." in f"{name}." else []
 
     def _serve(self) -> None:
@@ -136,6 +141,9 @@ class Gateway:
         with contextlib.suppress(OSError), connection:
             if (address, port) == (GATEWAY, _DNS_PORT):
                 dns.answer_stream(connection, self._addresses)
+                return
+            if (address, port) == (GATEWAY, api_endpoint.PORT):
+                self._api.serve(connection)
                 return
             destination = self._network.target(address, port, Origin())
             if destination is None:

@@ -15,9 +15,12 @@ from sandbox.dataplane.network import Network
 from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Exit, Launch
 from sandbox.dataplane.program import Program
+from sandbox.dataplane.runtime import repository
 from sandbox.dataplane.script import is_script, script_of
 from sandbox.dataplane.servers import SERVERS
+from sandbox.processes import manager
 from sandbox.processes.agent_client import GATEWAY, Agent, AgentError, Unavailable, check_tools
+from sandbox.processes.api_endpoint import ENVIRONMENT, ApiEndpoint, Dial, Issue
 from sandbox.processes.gateway import Gateway, Play
 from sandbox.processes.keep import Keep
 from sandbox.processes.process import RealProcess, Started
@@ -31,14 +34,33 @@ _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _NOT_FOUND = 127
 _CANNOT_START = 128
 
-# $1 is an empty directory for the container's root, $2 the directories of / into which something is mounted, e.g.
-# " etc usr "; then come pairs of source and target, `--`, and the command. The root is the machine's own, so that
-# programs find their libraries. Those directories have a layer above them, so that nothing outside changes.
+# $1 is an empty directory for the container's root, $2 the directories above what is mounted, e.g. "|/etc|/usr|"; then
+# come pairs of source and target, `--`, and the command. The root is the machine's own, so that programs find their
+# libraries. Those directories have a layer above them, so that nothing outside changes. In a user namespace, the
+# kernel refuses that for a directory with mounts below it, and the script rebuilds the directory from its entries.
 _SETUP = """
 set -e
 base=$1
-layered=$2
+above=$2
 shift 2
+rebuild() {
+    for entry in "$1"/* "$1"/.[!.]*; do
+        if [ -L "$entry" ]; then
+            cp -P "$entry" ".$entry"
+        elif [ ! -e "$entry" ]; then
+            continue
+        elif [ ! -d "$entry" ]; then
+            : >".$entry"
+            mount --bind "$entry" ".$entry"
+        else
+            mkdir ".$entry"
+            case $above in
+            *"|$entry|"*) rebuild "$entry" ;;
+            *) mount --rbind "$entry" ".$entry" ;;
+            esac
+        fi
+    done
+}
 mount --make-rprivate /
 mount -t tmpfs tmpfs "$base"
 mkdir "$base/root" "$base/upper" "$base/work"
@@ -51,15 +73,15 @@ for each in /*; do
         continue
     else
         mkdir "$name" "$base/upper/$name" "$base/work/$name"
+        layers=lowerdir=$each,upperdir=$base/upper/$name,workdir=$base/work/$name
         case $name in
         proc) mount -t proc proc proc 2>/dev/null || mount --rbind /proc proc ;;
         run | tmp) ;;
         *)
-            if [ "${layered#* "$name" }" != "$layered" ]; then
-                mount -t overlay overlay -o "lowerdir=$each,upperdir=$base/upper/$name,workdir=$base/work/$name" "$name"
-            else
-                mount --rbind "$each" "$name"
-            fi
+            case $above in
+            *"|$each|"*) mount -t overlay overlay -o "$layers" "$name" 2>/dev/null || rebuild "$each" ;;
+            *) mount --rbind "$each" "$name" ;;
+            esac
             ;;
         esac
     fi
@@ -102,6 +124,7 @@ class Machine:
         self._state = Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
         for name in ("volumes", "containers", "root"):
             (self._state / name).mkdir()
+        self._tools = dict(manager.stand_ins(self._state / "tools", self.programs, self._directory))
         self.journal = keep
         self._volumes = keep.volumes if keep is not None else self._state / "volumes"
         try:
@@ -110,21 +133,27 @@ class Machine:
             shutil.rmtree(self._state)
             raise
         self._gateway: Gateway | None = None
+        self._api: ApiEndpoint | None = None
         self._count = 0
 
     def program(self, image: str, command: Sequence[str]) -> str:
         """The file name of a container's real program; empty without one."""
+        image = repository(image)
+        if name := manager.program(image, command):
+            return name if manager.is_real(self.programs) else ""
         first = command[0].rpartition("/")[2] if command else ""
         if not is_script(command):
             return first if first in self.programs else ""
-        image = image.rpartition("/")[2].partition(":")[0].partition("@")[0]
-        name = self._images.get(image, image)
-        return name if name in self.programs else ""
+        server = self._images.get(image, image)
+        return server if server in self.programs else ""
 
     def start(self, launch: Launch, output: Output) -> RealProcess | Program | None:
         """Start a container; None if its program is not here, an ended process if it cannot start."""
-        if not self.program(launch.image, launch.command):
+        name = self.program(launch.image, launch.command)
+        if not name:
             return None
+        if name == manager.NAME:
+            launch = manager.as_process(launch)
         if missing := self._missing_tool(launch):
             package = _PACKAGES.get(missing, missing)
             where = f"install {package}, or put it beside the programs in {self._directory}"
@@ -142,7 +171,7 @@ class Machine:
                 pod=launch.pod_uid,
                 container=container,
                 setup=self._setup(launch, files),
-                environment={"PATH": f"{_PATH}:{self._directory}", **launch.env},
+                environment={"PATH": f"{_PATH}:{self._directory}", **ENVIRONMENT, **launch.env},
             )
         except (AgentError, OSError) as error:
             os.close(reading)
@@ -157,15 +186,22 @@ class Machine:
         for each in list(path.iterdir()) if path.is_dir() else ():
             shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
 
-    def forget(self, pod_uid: str) -> None:
-        """Take away the network of a pod whose containers have ended: its address answers no more."""
+    def forget(self, pod_uid: str, *, keeps_volumes: bool) -> None:
+        """Take away the network of a pod whose containers have ended: its address answers no more.
+
+        Its emptyDirs go, too, unless it `keeps_volumes`, because it starts again.
+        """
         with suppress(AgentError):
             self.agent.ask("end_pod", pod=pod_uid)
         shutil.rmtree(self._containers(pod_uid), ignore_errors=True)
+        if not keeps_volumes:
+            for volume in self._volumes.glob(f"{quote(f'{pod_uid}/', safe='')}*"):
+                shutil.rmtree(volume, ignore_errors=True)
 
-    def gateway(self, cluster: Cluster, network: Network, play: Play) -> Gateway:
+    def gateway(self, cluster: Cluster, network: Network, play: Play, issue: Issue, dial: Dial) -> Gateway:
         """The actor that serves what the pods reach beside each other. Raises AgentError."""
-        self._gateway = Gateway(self.agent, cluster, network, play)
+        self._api = ApiEndpoint(self._clock, issue, dial)
+        self._gateway = Gateway(self.agent, cluster, network, play, self._api)
         return self._gateway
 
     def close(self) -> None:
@@ -197,9 +233,9 @@ class Machine:
 
     def _setup(self, launch: Launch, files: Mapping[str, Path]) -> list[str]:
         """The command that becomes the container. Raises OSError."""
-        mounts = [path for pair in self._mounts(launch, files) for path in pair]
-        layered = {Path(target).parts[1] for target in mounts[1::2]}
-        of_root = (str(self._state / "root"), f" {' '.join(sorted(layered))} ")
+        mounts = [path for source, target in self._mounts(launch, files) for path in (source, _within(target))]
+        above = sorted({str(directory) for target in mounts[1::2] for directory in Path(target).parents[:-1]})
+        of_root = (str(self._state / "root"), f"|{'|'.join(above)}|")
         return ["/bin/sh", "-c", _SETUP, "setup", *of_root, *mounts, "--", *launch.command]
 
     def _mounts(self, launch: Launch, files: Mapping[str, Path]) -> Iterable[tuple[str, str]]:
@@ -209,6 +245,9 @@ class Machine:
             path = versions.get(launch.version) or list(versions.values())[-1]
             # TiFlash finds its libraries beside it
             yield (str(path.parent), f"/{name}") if name == "tiflash" else (str(path), f"/{name}")
+        yield from ((str(path), f"/{name}") for name, path in self._tools.items())
+        if repository(launch.image) in manager.IMAGES:
+            yield from ((directory, directory) for directory in manager.directories())
         yield from ((str(self._volume(disk.uid)), mount.rstrip("/")) for mount, disk in sorted(launch.disks.items()))
         yield from ((str(file), path) for path, file in files.items())
 
@@ -217,7 +256,9 @@ class Machine:
         own = self._containers(launch.pod_uid) / str(self._count)
         own.mkdir(parents=True)
         files = {}
-        for number, (path, text) in enumerate({**self._network_files(launch), **launch.files}.items()):
+        of_account = self._api.files(launch) if self._api is not None else {}
+        texts = {**self._network_files(launch), **launch.files, **of_account}
+        for number, (path, text) in enumerate(texts.items()):
             files[path] = own / str(number)
             files[path].write_text(text, encoding="utf-8")
             files[path].chmod(0o755)
@@ -237,6 +278,12 @@ class Machine:
         text = _COMMENT.sub("", script_of(launch) or "")
         path = f"{os.environ.get('PATH', _PATH)}:{self._directory}"
         return next((tool for tool in _CALLED.findall(text) if shutil.which(tool, path=path) is None), "")
+
+
+def _within(path: str) -> str:
+    """A path without the machine's links above its last part: an absolute one would lead out of the container."""
+    parent, _, name = path.rpartition("/")
+    return os.path.join(os.path.realpath(parent or "/"), name)
 
 
 def _ended(how: Exit) -> Program:

@@ -19,7 +19,7 @@ from tests.sandbox.real_pods import machine_or_skip, program
 GUIDE = ROOT / "docs" / "real-servers.md"
 
 _BLOCK = re.compile(r"^ *```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-_ELSEWHERE = ("for each in pd tikv tidb; do tiup install", "kubectl tidb sql")
+_ELSEWHERE = ("for each in pd tikv tidb br; do tiup install", "kubectl tidb sql")
 """TiUP is not ours, and the simulated TiDB has no functions: tests/sandbox/test_port_forward.py asks MariaDB."""
 _LASTING = ("tidb-operator sandbox --", "tidb-operator run")
 

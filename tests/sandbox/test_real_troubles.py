@@ -158,7 +158,8 @@ def test_a_directory_without_programs_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_command_says_which_servers_a_cluster_would_lack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for names, lacked in ((["pd-server", "tidb-server"], "lacks tikv-server,"), (["tikv-server"], "")):
+    steps = (["pd-server", "tidb-server"], "lacks tikv-server,"), (["tikv-server"], "lacks br,"), (["br"], "")
+    for names, lacked in steps:
         for each in names:
             program(tmp_path, each, LIVES)
         try:
