@@ -28,7 +28,7 @@ class Workload:
 
     def prepare(self) -> None:
         """Create the accounts."""
-        with self._connected() as client, client.cursor() as cursor:
+        with connected(self._cluster) as client, client.cursor() as cursor:
             cursor.execute("CREATE DATABASE IF NOT EXISTS bank")
             cursor.execute("CREATE TABLE bank.account (id INT PRIMARY KEY, balance INT)")
             cursor.execute("CREATE TABLE bank.transfer (id BIGINT PRIMARY KEY)")
@@ -40,7 +40,7 @@ class Workload:
         clock = SystemClock()
         number = 0
         while not stop.is_set():
-            with suppress(pymysql.MySQLError, OSError), self._connected() as client:
+            with suppress(pymysql.MySQLError, OSError), connected(self._cluster) as client:
                 while not stop.is_set():
                     number += 1
                     self._transfer(client, number)
@@ -49,7 +49,7 @@ class Workload:
 
     def check(self) -> None:
         """No money has appeared or vanished, and no confirmed transfer is missing. Raises AssertionError."""
-        with self._connected() as client, client.cursor() as cursor:
+        with connected(self._cluster) as client, client.cursor() as cursor:
             cursor.execute("SELECT (SELECT SUM(balance) FROM bank.account), (SELECT COUNT(*) FROM bank.transfer)")
             total, transfers = cursor.fetchone() or (0, 0)
         assert (ACCOUNTS * _FIRST, True) == (int(total), int(transfers) >= self.acknowledged > 0)
@@ -63,22 +63,23 @@ class Workload:
         client.commit()
         self.acknowledged += 1
 
-    @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        """A connection to a TiDB pod. Raises OSError, MySQLError."""
-        for pod in self._cluster.pods("tidb").values():
-            with suppress(OSError):
-                address = pod.get("status", {}).get("podIP", "")
-                way = self._cluster.world.server.dial(address, _PORT)
-                way.settimeout(_TIMEOUT)
-                client = pymysql.connect(user="root", host=address, defer_connect=True)
-                client.connect(way)
-                try:
-                    yield client
-                finally:
-                    client.close()
-                return
-        raise ConnectionRefusedError("no TiDB answers")
+
+@contextmanager
+def connected(cluster: RealCluster) -> Iterator[Connection]:
+    """A connection to a TiDB pod. Raises OSError, MySQLError."""
+    for pod in cluster.pods("tidb").values():
+        with suppress(OSError):
+            address = pod.get("status", {}).get("podIP", "")
+            way = cluster.world.server.dial(address, _PORT)
+            way.settimeout(_TIMEOUT)
+            client = pymysql.connect(user="root", host=address, defer_connect=True)
+            client.connect(way)
+            try:
+                yield client
+            finally:
+                client.close()
+            return
+    raise ConnectionRefusedError("no TiDB answers")
 
 
 @contextmanager
