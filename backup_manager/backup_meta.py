@@ -42,7 +42,7 @@ def read_log_meta(content: bytes) -> BackupMeta:
     """Parse the message of a log backup, which has a start but no end. Raises Unreadable."""
     found = _read(content)
     if found.start_version == 0:
-        raise Unreadable(f"{NAME} has no start version; it is not that of a log backup")
+        raise Unreadable(f"{NAME} has no start version; it does not belong to a log backup")
     return found
 
 

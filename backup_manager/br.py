@@ -42,7 +42,7 @@ def _speaks_tls(arguments: Sequence[str]) -> bool:
 
 def _which_secret(record: Record) -> str:
     cluster = record.read()["spec"]["br"]["cluster"]
-    return f"its certificates are those of Secret {cluster}-cluster-client-secret: are they valid, by the cluster's CA?"
+    return f"its certificates are in Secret {cluster}-cluster-client-secret: are they valid, by the cluster's CA?"
 
 
 class _Progress:

@@ -111,7 +111,7 @@ def _soak(server: Server, relay: Relay, kubeconfig: Path) -> int:
         ended = soaked.end()
     note(f"end: {json.dumps(last)}")
     _show(before, after, troubles, traffic.writes)
-    promises = _promises(before, after, last, 2 * (1 + troubles.restarts)) | {"it ended as told": ended == 0}
+    promises = _promises(before, after, last, 2 * (1 + troubles.restarts)) | {"it ended when asked": ended == 0}
     for promise, kept in promises.items():
         note(f"{'kept  ' if kept else 'BROKEN'} {promise}")
     return 0 if all(promises.values()) else 1
@@ -254,7 +254,7 @@ def _promises(before: _Sample, after: _Sample, last: _Sample, lists: int) -> dic
         "the caches are what the server lists": set(last["digests"].values()) == {last["server"]},
         "a list at its version shows no difference": not last["differences"],
         "workers saw the last state of everything": not last["unworked"],
-        f"no list where a watch could go on, so {lists} at most": last["lists"] <= lists,
+        f"no list where a watch could continue, so {lists} at most": last["lists"] <= lists,
         "no growth of memory": after["resident_mb"] <= 1.1 * before["resident_mb"] + 5,
         "no growth of threads": after["threads"] <= before["threads"],
         "no growth of open files": after["files"] <= before["files"] + 2,

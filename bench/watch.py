@@ -159,4 +159,4 @@ def _stop_seconds(kubeconfig: Path) -> float:
 
 def _must(happened: bool, what: str) -> None:
     if not happened:
-        raise RuntimeError(f"waited in vain for {what}")
+        raise RuntimeError(f"{what} did not happen")

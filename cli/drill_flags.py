@@ -23,9 +23,7 @@ def add_drill_flags(parser: argparse.ArgumentParser) -> None:
     moments.add_argument("--at", type=_seconds, metavar="DURATION", help=at)
     every = "try the loss at each step of the change, and show the worst"
     moments.add_argument("--every-moment", action="store_true", help=every)
-    lasting = (
-        "it comes back after so long, e.g. 10m (default: never; the operator after 20s, when another has its Lease)"
-    )
+    lasting = "it returns after so long, e.g. 10m (default: never; the operator after 20s, when another has its Lease)"
     parser.add_argument("--for", dest="lasting", type=_seconds, default=0.0, metavar="DURATION", help=lasting)
     add_policies(parser)
 

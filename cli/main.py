@@ -16,7 +16,7 @@ from controller_manager.version import project_version
 
 BINARIES = "run containers whose program is in this directory, e.g. pd-server, as real processes (Linux)"
 
-KEEP = "with --binaries: keep objects and volumes in this directory, and continue with what is there"
+KEEP = "with --binaries: keep objects and volumes in this directory, and continue with its content"
 
 _HELP = ("-h", "-help", "--help")
 

@@ -265,7 +265,7 @@ def _resource_of(client: Client, manifest: Manifest) -> Resource:
 def _not_served(client: Client, manifest: Manifest) -> str:
     asked: str = manifest.body["apiVersion"]
     if asked.partition("/")[0] == _GROUP_OF_V2:
-        what = f"apiVersion {asked} is that of TiDB Operator v2, which this operator does not manage"
+        what = f"apiVersion {asked} belongs to TiDB Operator v2, which this operator does not manage"
         return f"{what}; write a TidbCluster of {_OUR_API}, for example from manifests/samples/basic.yaml"
     groups = msgspec.json.decode(client.request("GET", "/apis").body)["groups"]
     known = [version["groupVersion"] for group in groups for version in group["versions"]]

@@ -126,7 +126,7 @@ def _held(metrics: str) -> Iterator[str]:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        PROGRAM, description="Tell whether all pods of an operator are healthy, and who leads."
+        PROGRAM, description="Show whether all pods of an operator are healthy, and who leads."
     )
     parser.add_argument("address", type=parse_address, help="headless Service and port, such as NAME.NAMESPACE:6060")
     parser.add_argument("--leases", type=int, default=1, help="how many they must hold: 0 of observers")

@@ -93,7 +93,7 @@ def parse_process_options(name: str, argv: Sequence[str], environ: Mapping[str, 
     flags = FlagParser(name, version, ProcessOptions)
     flags.flag("namespace", str, "look at this namespace only (default: at all)")
     flags.flag("lease-name", str, f"name of the Lease that instances compete for (default {name})")
-    flags.flag("lease-namespace", str, "its namespace (default: $NAMESPACE, else that of the connection)")
+    flags.flag("lease-namespace", str, "its namespace (default: $NAMESPACE, else the connection's)")
     declare_process_flags(flags)
     given = {"lease_namespace": environ.get("NAMESPACE", "")} | completed(flags.parse(argv), environ)
     options = ProcessOptions(name=name, **given)

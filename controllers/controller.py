@@ -235,7 +235,7 @@ class Controller:
             return self._is_slow(key)
         except ANY_FAILURE:
             # the key must reach `done`, or the queue never returns it again
-            _log.exception("cannot tell whether a key is slow", controller=self.name, key=key)
+            _log.exception("cannot determine whether a key is slow", controller=self.name, key=key)
             return False
 
     def process_ready_item(self) -> bool:

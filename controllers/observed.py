@@ -74,4 +74,4 @@ class ObservedObjects:
             else:
                 self._known.discard(place)
                 self._metric.remove(resource.kind, namespace, name)
-        log.info("only observing from now on" if only else "not only observing any more", kind=resource.kind, key=key)
+        log.info("only observing from now on" if only else "no longer only observing", kind=resource.kind, key=key)

@@ -158,7 +158,7 @@ class OtherOperators:
             log.error("another operator manages this cluster", cluster=cluster.key, me=self._me, others=list(others))
             self._recorder.event(cluster, WARNING, _REASON, self._message(others))
         else:
-            log.info("no other operator manages this cluster any more", cluster=cluster.key)
+            log.info("no other operator manages this cluster now", cluster=cluster.key)
 
     def _covers(self, other: _Seen, cluster: Object) -> bool:
         """True if `other` manages the cluster.

@@ -60,7 +60,7 @@ class OwnWrite:
         waited = now - self._since
         if waited >= _PATIENCE and _is_current(cached, look):
             _log.warning(
-                "versions have gone back, as when etcd is restored from a backup; going on with what there is",
+                "versions have gone back, as when etcd is restored from a backup; continuing with the older versions",
                 version=cached.metadata.resource_version,
                 written=str(self._version),
             )

@@ -68,8 +68,8 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
     ctx.apply(STATEFUL_SETS, stamped(wanted, live), applied=applied(live))
     if change is None:
         return Done()
-    what = f"StatefulSet {name} was created with {change.path} {change.old}, which nobody can change to {change.new}"
-    return Done(f"{what}; delete it to have it made again, its volumes stay", reason="VolumesKept")
+    what = f"StatefulSet {name} was created with {change.path} {change.old}, which cannot become {change.new}"
+    return Done(f"{what}; delete it, and the operator recreates it; its volumes stay", reason="VolumesKept")
 
 
 def _moved(ctx: Reconcile[Any], name: str, cached: Object | None) -> Waiting | Refused | None:
@@ -135,7 +135,7 @@ def _unready(ctx: Reconcile[Any], live: Json) -> tuple[str, str]:
     name, runtime = live["metadata"]["name"], ctx.owned.runtime
     pods = [f"{name}-{ordinal}" for ordinal in ordinals_of(live)] or [f"{name}-0"]
     troubles = ((pod, trouble_of_pod(runtime, ctx.namespace, name, pod)) for pod in pods)
-    return next((trouble for trouble in troubles if trouble[1]), (pods[0], "kubectl describe pod tells how it does"))
+    return next((trouble for trouble in troubles if trouble[1]), (pods[0], "see kubectl describe pod"))
 
 
 def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:
@@ -196,7 +196,7 @@ def _other_mounts(name: str, live: Json, desired: Json, field: str) -> Refused |
     if not missing and not unwanted:
         return None
     what = f"mounts {', '.join(missing)}, which" if missing else f"lacks {', '.join(unwanted)}, with which"
-    way_out = f"put {field} back, or delete StatefulSet {name} to have it made again"
+    way_out = f"put {field} back, or delete StatefulSet {name}, and the operator recreates it"
     return Refused(
         "VolumesFixed", f"the spec {what} StatefulSet {name} was created {'without' if missing else 'with'}; {way_out}"
     )

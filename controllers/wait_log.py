@@ -102,7 +102,7 @@ class WaitLog:
     def _begin(self, name: str, habit: _Habit, reason: str, now: float) -> None:
         habit.begin(reason, now)
         if habit.again == _OFTEN:
-            _log.info("waiting again and again: told only if it lasts, until it rests", stage=name, reason=reason)
+            _log.info("waiting again and again: logged only if it lasts, until it rests", stage=name, reason=reason)
 
 
 def _wait(name: str, stage: _Stage, outcome: Waiting | Failed, before: Outcome, *, hushed: bool) -> None:

@@ -352,7 +352,7 @@ class _Reading:
         """Raise AnswerRefused if another answer needs the room of this one."""
         if self._room is not None and self._room.gives_way:
             what = f"its answer gave way to another: all long answers may have {self._budget.most} bytes"
-            raise self._refused(f"{what}, and those of this namespace had most; the operator asks again later")
+            raise self._refused(f"{what}, and the answers for this namespace had most; the operator asks again later")
 
     def _cut(self) -> None:
         """End the reading from another thread."""

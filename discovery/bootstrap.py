@@ -81,7 +81,7 @@ def leaving(tc: Cluster, pod: str, pods: Collection[str], claims: Claims, name: 
     desired again, it still ends, and a new pod with its name replaces it.
     """
     if pod not in pods:
-        return f"{pod} is not wanted any more: the spec asks for {', '.join(pods) or 'no pods'}"
+        return f"{pod} is no longer wanted: the spec asks for {', '.join(pods) or 'no pods'}"
     if claims.is_given_up(tc.metadata.namespace, f"{name}-{pod}"):
         return f"{pod} was about to leave: waiting for its volume to be deleted, and for a new pod"
     return ""

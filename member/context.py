@@ -122,7 +122,7 @@ class Held(Enum):
 
     NO = "no"
     OBSERVING = "this process has not seen it"
-    REMAKING = "what is gone is made again"
+    REMAKING = "missing objects are recreated"
 
 
 @dataclass(slots=True)

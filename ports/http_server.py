@@ -120,7 +120,7 @@ class _Bodies:
         """Reserve memory. Raises _TooLong if not enough is free."""
         with self._lock:
             if count > self._left:
-                raise _TooLong(503, "the server is busy with the requests of others; try again")
+                raise _TooLong(503, "the server is busy with other requests; try again")
             self._left -= count
 
     def give_back(self, count: int) -> None:

@@ -41,7 +41,7 @@ VERBS: Mapping[str, Verb] = {
     "node-cut-off": Verb(_NODE, "the machine runs, and Kubernetes does not reach it", WorldFaults.node_cut_off),
     "zone-lost": Verb(_POD, "all machines of the pod's zone stop", WorldFaults.zone_gone),
     "pod-crash-loop": Verb(_POD, "its server ends at each start", WorldFaults.pod_crash_loop),
-    "pod-hang": Verb(_POD, "its server answers nobody", WorldFaults.pod_hang),
+    "pod-hang": Verb(_POD, "its server answers no client", WorldFaults.pod_hang),
     "pod-unready": Verb(_POD, "its readiness probe fails", WorldFaults.pod_unready),
     "pod-disk-full": Verb(_POD, "its volumes are full", WorldFaults.pod_disk_full),
     "image-missing": Verb(_IMAGE, "no registry has it", WorldFaults.image_missing),

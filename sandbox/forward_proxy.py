@@ -183,7 +183,7 @@ class _Connection(BaseHTTPRequestHandler):
     def _secure(self, side: ServerSide | None) -> ssl.SSLSocket:
         """Perform the server's side of the handshake. Raises OSError, ValueError."""
         if side is None:
-            raise ConnectionError("nobody is there who speaks TLS")
+            raise ConnectionError("no TLS server answers there")
         plain = self.connection
         secured = server_context(side).wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
         self.server.replace(plain, secured)

@@ -53,7 +53,7 @@ def _no_teams() -> Webhook:
         carriers = (tree, template) if resource in (STATEFUL_SETS, DEPLOYMENTS) else (tree,)
         given = [(each.get("metadata") or {}).get("labels") or {} for each in carriers]
         is_meant = resource in (STATEFUL_SETS, DEPLOYMENTS, SERVICES, CONFIG_MAPS)
-        _require(not (is_meant and any("team" in each for each in given)), resource, tree, "nobody knows that team")
+        _require(not (is_meant and any("team" in each for each in given)), resource, tree, "no such team")
 
     return webhook
 

@@ -306,7 +306,7 @@ def _check_endpoint(log: StorageProvider, snapshot: StorageProvider) -> Iterator
         s3storage_provider.endpoint.rpartition("://")[2].rstrip("/") for s3storage_provider in (log.s3, snapshot.s3)
     )
     if one != other:
-        message = f"must be that of spec.s3, {log.s3.endpoint or 'none'}, since BR has one; copy the snapshot there"
+        message = f"must equal spec.s3.endpoint, {log.s3.endpoint or 'none'}, since BR has one; copy the snapshot there"
         yield Problem("spec.pitrFullBackupStorageProvider.s3.endpoint", snapshot.s3.endpoint, message)
 
 

@@ -35,7 +35,9 @@ def _check_cluster(reference: TidbClusterRef, own: str) -> Iterator[Problem]:
         message = f"must have {longest} characters at most, since <name>{_SUFFIX} becomes a label of the Job's pod"
         yield Problem("spec.cluster.name", reference.name, message)
     if reference.namespace not in ("", own):
-        message = f"must be that of the TidbInitializer, {own}: its Job runs beside the cluster; create it there"
+        message = (
+            f"must be the namespace of the TidbInitializer, {own}: its Job runs beside the cluster; create it there"
+        )
         yield Problem("spec.cluster.namespace", reference.namespace, message)
 
 

@@ -32,7 +32,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "a TidbCluster, or a DMCluster such as dc/sync (default: all of the namespace)"
     parser.add_argument("clusters", nargs="*", metavar="CLUSTER", help=what)
-    parser.add_argument("-A", "--all-namespaces", action="store_true", help="without CLUSTER: those of all namespaces")
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="without CLUSTER: all namespaces")
 
 
 DOCTOR = Command(

@@ -18,13 +18,13 @@ _LINES_OF_EACH = 20
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("cluster", metavar="CLUSTER", help="NAME, tc/NAME or dc/NAME")
     parser.add_argument("what", nargs="?", metavar="COMPONENT|POD", help="such as tikv, or basic-tikv-1; default: all")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow new lines")
     tail = f"the last lines of each (default: all of one pod, {_LINES_OF_EACH} of each of several)"
     parser.add_argument("--tail", type=int, metavar="N", help=tail)
     parser.add_argument("--since", metavar="TIME", help="no older lines than that, such as 5m")
-    parser.add_argument("-c", "--container", metavar="NAME", help="default: that of the component itself")
-    parser.add_argument("--all-containers", action="store_true", help="those of all containers of each pod")
-    parser.add_argument("-p", "--previous", action="store_true", help="those of the run before a restart")
+    parser.add_argument("-c", "--container", metavar="NAME", help="default: the component's own container")
+    parser.add_argument("--all-containers", action="store_true", help="logs of all containers of each pod")
+    parser.add_argument("-p", "--previous", action="store_true", help="logs of the run before a restart")
     parser.add_argument("--timestamps", action="store_true", help="with the time before each line")
 
 

@@ -131,7 +131,7 @@ def _add_shared_flags(parser: argparse.ArgumentParser, formats: Sequence[str] = 
     """Without defaults, which would override flags before the command."""
     flags = parser.add_argument_group("shared flags")
     unset = argparse.SUPPRESS
-    flags.add_argument("-n", "--namespace", default=unset, help="the namespace (default: that of the context)")
+    flags.add_argument("-n", "--namespace", default=unset, help="the namespace (default: the context's)")
     flags.add_argument("--context", default=unset, help="a context of the kubeconfig (default: the current one)")
     flags.add_argument("--kubeconfig", default=unset, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
     flags.add_argument("-o", "--output", default=unset, choices=formats, help="default: table")

@@ -24,7 +24,7 @@ def command(client: Client, pod: ClusterPod, key: str, value: str) -> bool:
     """Annotate exactly this pod; True if it did not have the command yet. Raises ApiError, TransportError, Failure."""
     meta = pod.object.metadata
     if pod.is_going:
-        raise Failure(f"pod {meta.name} is being deleted; try again when it has come back")
+        raise Failure(f"pod {meta.name} is being deleted; try again when it is running again")
     if meta.annotations.get(key) == value:
         return False
     client.patch(PODS, meta.name, meta.namespace, {"metadata": {"uid": meta.uid, "annotations": {key: value}}})

@@ -20,7 +20,7 @@ _PATIENCE = 60.0
 """Seconds without an answer of the API server after which the wait is given up."""
 
 
-_GOES_ON = "what was begun goes on"
+_GOES_ON = "the operation continues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def wait_until_done(session: Session, name: str, look: Callable[[], Sight], time
     try:
         _wait(session, name, look, timeout)
     except KeyboardInterrupt:
-        print(f"not waiting for {name} any more; {_GOES_ON}", file=sys.stderr)
+        print(f"no longer waiting for {name}; {_GOES_ON}", file=sys.stderr)
         raise
 
 

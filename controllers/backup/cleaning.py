@@ -152,7 +152,7 @@ async def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | N
     if wait := ctx.await_result(job):
         return wait
     name = job["metadata"]["name"]
-    message = f"Job {name} has ended without saying that the files are gone; it is made again"
+    message = f"Job {name} has ended without saying that the files are gone; the operator recreates it"
     await ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
     await ctx.delete_job(name)
     return job_terminating(name)

@@ -199,7 +199,7 @@ async def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcom
     if ended == status.COMPLETE and (wait := ctx.await_result(body)):
         return wait
     why = condition.get("reason") if ended == status.FAILED else "its pod has not said how it ended"
-    message = f"Job {name} has failed: {why}; it is made again in a while, and at once when you delete it"
+    message = f"Job {name} has failed: {why}; the operator recreates it in a while, and at once when you delete it"
     await ctx.say(status.FAILED, _CRASHED, message)
     return Waiting("RetryPending", message, _PAUSE)
 

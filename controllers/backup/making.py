@@ -56,7 +56,7 @@ async def _go_on(ctx: JobOwner[Backup], name: str) -> Outcome | None:
 async def _ended_silently(ctx: JobOwner[Backup], name: str) -> Outcome | None:
     """Write Failed, because another client has replaced the status: without commitTs the backup is not usable."""
     message = (
-        f"Job {name} has ended well, and somebody has removed from the status what its pod had written there; the "
+        f"Job {name} has ended well, and another client has removed the result of its pod from the status; the "
         f"files are in {backup_path(ctx.model.spec)}, and stay"
     )
     await ctx.say(status.FAILED, "StatusReplaced", message)

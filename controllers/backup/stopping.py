@@ -98,7 +98,7 @@ async def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None
         f"can begin; when PD answers, run `br log stop --task-name={ctx.name}`"
     )
     await Emit(found, WARNING, "LogTaskRemains", message)
-    log.warning("a log backup goes on without its Backup", task=ctx.name, cluster=found.key)
+    log.warning("a log backup continues without its Backup", task=ctx.name, cluster=found.key)
     return None
 
 

@@ -71,9 +71,13 @@ def _after_removal(there: Object | None) -> Answer:
 def _stands(there: Object) -> ConditionValue:
     """The value of LogBackupRuns; the Backup itself shows its checkpoint."""
     if there.metadata.deletion_timestamp:
-        return False, "Deleted", f"Backup {there.metadata.name} is being deleted: it tells what that waits for"
+        return (
+            False,
+            "Deleted",
+            f"Backup {there.metadata.name} is being deleted; its conditions say what that waits for",
+        )
     phase = str((there.decode().get("status") or {}).get("phase") or _NEW)
-    return phase not in _SAVES_NOT, phase, f"Backup {there.metadata.name} tells more"
+    return phase not in _SAVES_NOT, phase, f"see Backup {there.metadata.name}"
 
 
 def cached(schedule: Scheduling) -> Object | None:
@@ -102,7 +106,7 @@ async def _report_if_lost(schedule: Scheduling) -> None:
     name = schedule.ctx.status.get("logBackup")
     if not name:
         return
-    message = f"Backup {name} was deleted, and is made again; points in time can be restored from the next snapshot on"
+    message = f"Backup {name} was deleted and is recreated; points in time can be restored from the next snapshot on"
     log.warning("the log backup was deleted, making another one", name=name)
     await Emit(schedule.ctx.owner, WARNING, "LogBackupDeleted", message)
 

@@ -138,7 +138,7 @@ async def _make_again(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     name = job.metadata.name
     if ctx.model.status.phase != PENDING:
         ctx.model.status = TidbInitializerStatus(phase=PENDING)
-        return Waiting("MakingJobAgain", f"Job {name} is made again with the spec as it is now: its pod can't start")
+        return Waiting("MakingJobAgain", f"Job {name} is recreated with the spec as it is now: its pod can't start")
     await delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, name, lambda job: _is_mistaken(ctx, job))
     return Waiting("MakingJobAgain", f"waiting for Job {name}, whose pod can't start, to be gone", _GOING)
 

@@ -245,7 +245,7 @@ class JobOwner(Generic[M]):
         ):
             return
         way_out = "if its machine is gone for good, delete the Node object"
-        message = f"{pod} does not end, so that nobody knows whether it still writes; {way_out}"
+        message = f"{pod} does not end, and may still write; {way_out}"
         await self.write(with_words(now, phase, NODE_LOST, message))
         await self.warn(phase, NODE_LOST, message)
 

@@ -62,5 +62,5 @@ def what_keeps_it(ctx: JobOwner[M], name: str, *, is_recreated: bool = False) ->
     kind = ctx.resource.kind
     way_out = f"delete this {kind} and create it again with another spec"
     if is_recreated:
-        way_out = f"change the spec of this {kind} and delete Job {name}, which is made again"
+        way_out = f"change the spec of this {kind} and delete Job {name}, which the operator then recreates"
     return f"{trouble}; correct that, or {way_out}" if trouble else ""

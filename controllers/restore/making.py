@@ -71,7 +71,7 @@ async def sync(ctx: JobOwner[Restore]) -> Outcome | None:
 
 async def ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
     """Write Complete, because another client has replaced the status. In v1.6, TiKV keeps its garbage forever then."""
-    message = f"Job {name} has ended well; somebody has removed from the status what its pod had written there"
+    message = f"Job {name} has ended well; another client has removed the result of its pod from the status"
     await ctx.say(status.COMPLETE, "StatusReplaced", message)
     return None
 

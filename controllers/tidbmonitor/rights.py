@@ -65,7 +65,7 @@ def apply_cluster_scoped(ctx: Reconcile[TidbMonitor], resource: Resource, desire
         ctx.live_owner()
         cached = runtime.client.find(resource, name)
     if cached is not None and not _is_of(ctx.name, cached):
-        what = f"{resource.kind} {name} exists and is not labelled as that of this monitor"
+        what = f"{resource.kind} {name} exists and is not labelled as this monitor's"
         return Refused("ForeignOwner", f"{what}; delete it, or rename the monitor")
     runtime.applier.apply(resource, {"apiVersion": resource.api_version, "kind": resource.kind} | desired, cached)
     return Done()

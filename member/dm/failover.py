@@ -118,7 +118,7 @@ async def _replace_master(ctx: DMContext, record: DMFailureMember) -> Outcome:
         return waiting
     gone = master_gone(ctx, record.pod_name)
     if gone is None:
-        what = f"waiting for the masters to remove that of pod {record.pod_name}"
+        what = f"waiting for the masters to remove the master of pod {record.pod_name}"
         return Waiting(_REASON, what, next_poll(ctx, MASTER))
     await clean_up(ctx, MASTER, record.pod_name, {record.pvc_uid} - {""}, gone)
     record.member_deleted = True

@@ -175,7 +175,7 @@ async def take_out_strays(ctx: DMContext) -> Outcome | None:
         left = await _drain_master(removal)
         if not isinstance(left, Evidence):
             return left
-        what = f"the master of pod {removal.name}, which does not exist any more, was removed from DM"
+        what = f"the master of pod {removal.name}, which no longer exists, was removed from DM"
         return Waiting("ScalingIn", what, next_poll(ctx, MASTER))
     return None
 

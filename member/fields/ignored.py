@@ -102,7 +102,7 @@ def _volumes(own: Component, spec: Json) -> Iterator[Problem]:
         return
     written, because, instead = _section(own, spec), f"{own.type.title} has no data volume", REMOVE
     if own.type.storage_claims:
-        because, instead = "its volumes are those of storageClaims", "set the size there"
+        because, instead = "its volumes are its storageClaims", "set the size there"
     elif isinstance(own.spec, WorkloadSpec):
         instead = "remove it, or list volumes in storageVolumes"
     if size := (written.get("requests") or {}).get("storage"):
@@ -121,9 +121,9 @@ def _section(own: Component, spec: Json) -> Json:
 # Other kinds
 
 
-_DOMAIN_OF_CLUSTER = NoEffect("the domain is that of the TidbCluster itself")
+_DOMAIN_OF_CLUSTER = NoEffect("the domain of the TidbCluster itself counts")
 _PORT_OF_SERVER = NoEffect("the Service has the port of the server")
-_READINESS_OF_CONTAINER = NoEffect("readiness is that of the container")
+_READINESS_OF_CONTAINER = NoEffect("the readiness of the container counts")
 _NOT_SUSPENDED = NoEffect("its pod cannot be suspended", "delete the object")
 _ONE_POD = {"readinessProbe": _READINESS_OF_CONTAINER, "suspendAction": _NOT_SUSPENDED}
 _IMAGES = {

@@ -262,7 +262,7 @@ def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
     if status is None or not status.stateful_set:
         return Done(f"StatefulSet {name} is made once the spec is valid")
     what = f"StatefulSet {name} is gone, and this process has not seen what it was made of"
-    return Refused("InvalidSpec", f"{what}; it is made again once the spec is valid")
+    return Refused("InvalidSpec", f"{what}; the operator recreates it once the spec is valid")
 
 
 def _ours(ctx: ClusterContext, component: str, live: Object | None) -> Object | None:

@@ -311,7 +311,7 @@ async def _held(view: RollView, pods: Sequence[RollingPod]) -> Waiting | None:
         return None
     key = labels.partition(view.component)
     found = view.ctx.tc.metadata.annotations[key]
-    what = f'annotation {key}: "{found}" keeps {", ".join(held)} on the old revision; lower or remove it to go on'
+    what = f'annotation {key}: "{found}" keeps {", ".join(held)} on the old revision; lower or remove it to continue'
     return Waiting("HeldBack", await _with_what_is_owed(view, what))
 
 
@@ -380,7 +380,7 @@ def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
         return None
     revision = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH, "")
     what = f"label {labels.CONTROLLER_REVISION_HASH} of pod {pod.metadata.name} says {revision!r}, which is no revision"
-    return _waiting(view, f"{what} of its StatefulSet; waiting for it to be put right")
+    return _waiting(view, f"{what} of its StatefulSet; waiting for its correction")
 
 
 async def _restart_unready(
@@ -430,7 +430,7 @@ async def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[Rollin
     if not pod.exists and not pod.starting:
         return spared(pod.name, "it is being recreated on the newest revision")
     if pod.starting:
-        return _kept(view, answer, f"waiting for pod {pod.name}, which may come back on the revision that it has")
+        return _kept(view, answer, f"waiting for pod {pod.name}, which may start on its present revision")
     if isinstance(step, Replace) and (other := _may_return(pod, pods)):
         # replacing a pod sets OnDelete; the other pod would then return on a revision that is not known to work
         return _kept(view, answer, f"pod {other.name} may still serve, so that no pod is replaced before it is Ready")

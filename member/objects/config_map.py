@@ -117,7 +117,7 @@ def choose_config_map(
 
 def config_map_of_others(name: str, in_use: Json) -> ConfigMapChoice:
     """A ConfigMap of another controller, used while the spec has no configuration, as in v1.6."""
-    because = "the spec has no configuration, and the ConfigMap in use is kept by others"
+    because = "the spec has no configuration, and another controller keeps the ConfigMap in use"
     return ConfigMapChoice(name, in_use.get("data") or {}, "", because, is_of_others=True)
 
 

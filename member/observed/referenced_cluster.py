@@ -68,7 +68,7 @@ def observe_joined_pd(ctx: ReconcileContext) -> Outcome:
         refused = any(condition.reason == _FOREIGN for condition in ctx.tc.status.conditions)
         if refused and not given_up:
             return _foreign(ctx.tc, known, f"last reported another cluster id, and does not answer now ({error})")
-        silent = f"PD is that of {joined_cluster(ctx.tc)}; {error}"
+        silent = f"PD belongs to {joined_cluster(ctx.tc)}; {error}"
         return Failed("PDUnreachable", silent) if known else Waiting("PDNotAnswering", silent, _LOOK_AGAIN)
     if found in known or given_up or labelled == {found}:
         ctx.status.cluster_id = found

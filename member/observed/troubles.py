@@ -58,7 +58,7 @@ def removal_by_others(ctx: ClusterContext, component: str, pod: Object) -> str:
     if not removed:
         return ""
     way_out = f"kubectl annotate pod {meta.name} {REPLACE_VOLUME}=true"
-    return f"{removed} was removed from PD, and the pod can come back only with new volumes: {way_out}"
+    return f"{removed} was removed from PD, and the pod can return only with new volumes: {way_out}"
 
 
 def _id(ctx: ClusterContext, pod: Object, label: str) -> str:

@@ -252,7 +252,7 @@ async def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:
     left = await SCALE_IN.drain(removal)
     if not isinstance(left, Evidence):
         return left
-    what = f"the member of pod {removal.name}, which does not exist any more, was removed from PD"
+    what = f"the member of pod {removal.name}, which no longer exists, was removed from PD"
     return Waiting("ScalingIn", what, next_poll(removal.ctx, "pd"))
 
 

@@ -90,7 +90,7 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
             return Failed("PDUnreachable", f"{error}{_peers_do_not(ctx)}")
         trouble = discovery_trouble(ctx)
         cause = f"Discovery, which it asks at its first start, does not run: {trouble}" if trouble else error
-        joins = f", which is to join that of {joined}" if (joined := joined_cluster(ctx.tc)) else ""
+        joins = f", which is to join the PD of {joined}" if (joined := joined_cluster(ctx.tc)) else ""
         return Waiting("PDNotAnswering", f"PD does not answer yet{joins}: {cause}", next_poll(ctx, "pd"))
     except DataPlaneError as error:
         return Failed("PDUnreachable", f"{error}{_peers_do_not(ctx)}")

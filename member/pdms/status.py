@@ -63,7 +63,7 @@ def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
             restart = f"{what}; waiting for its pods to be restarted"
             return Waiting("PDWithoutMicroservices", restart, next_poll(ctx, name))
         if name == TSO and not _has_primary(ctx, name, pd):
-            return Waiting("NoPrimary", f"{name} has no primary: nobody gets a timestamp", next_poll(ctx, name))
+            return Waiting("NoPrimary", f"{name} has no primary and gives no timestamps", next_poll(ctx, name))
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     return Done()

@@ -64,7 +64,7 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
         _set_boot_strapped(status, False)
         return Done()
     except DataPlaneError as error:
-        whose = f"PD is that of {joined_cluster(ctx.tc)}; " if ctx.tc.spec.pd is None else ""
+        whose = f"PD belongs to {joined_cluster(ctx.tc)}; " if ctx.tc.spec.pd is None else ""
         return Failed("PDUnreachable", f"{whose}{error}")
     stores = tuple(store for store in listed if store.state_name != TOMBSTONE)
     tombstones = [store for store in listed if store.state_name == TOMBSTONE]

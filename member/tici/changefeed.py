@@ -139,7 +139,7 @@ async def _step(ctx: ReconcileContext, capture: TiCDCClient, name: str, wanted: 
         known = parse_time(status.changefeed_checkpoint or "")
         await CreateChangefeed(capture, name, wanted.uri, tso.of_time(known) if known else 0)
         _record(status, wanted)
-        return Waiting("CreatingChangefeed", f"TiCDC was asked for the changefeed {name}", _NEXT_STEP)
+        return Waiting("CreatingChangefeed", f"TiCDC is creating the changefeed {name}", _NEXT_STEP)
     _report(status, found)
     if not status.changefeed_sink and leads_to_the_same(found.sink_uri, wanted.uri):
         # of v1.7, or of another process whose status was lost
@@ -176,7 +176,7 @@ async def _change(ctx: ReconcileContext, capture: TiCDCClient, name: str, state:
     if rests:
         await ResumeChangefeed(capture, name)
     status.changefeed_changing = False
-    return _changing(f"waiting for the changefeed {name} to go on")
+    return _changing(f"waiting for the changefeed {name} to continue")
 
 
 def _changing(what: str) -> Waiting:
@@ -198,4 +198,4 @@ def _stopped(ctx: ReconcileContext, name: str, addition: str = "") -> Waiting:
     return Waiting("ChangefeedNotNormal", what, next_poll(ctx, META), way_out=_RESUME.format(name))
 
 
-_RESUME = "cdc cli changefeed resume --changefeed-id={}, in a pod of TiCDC, goes on"
+_RESUME = "cdc cli changefeed resume --changefeed-id={}, in a pod of TiCDC, resumes it"

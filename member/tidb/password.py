@@ -46,7 +46,7 @@ async def act(ctx: ReconcileContext) -> Outcome | None:
     try:
         await SetRootPassword(api_clients.root(ctx, serving), password)
     except AccessDenied:
-        what = f"root has a password already; it is that of Secret {_name(ctx)} unless somebody else has set it"
+        what = f"root has a password already; it is in Secret {_name(ctx)} unless another client has set it"
         await Emit(ctx.owner, NORMAL, "PasswordExists", what)
     except DataPlaneError as error:
         return Waiting("PasswordNotSet", f"root has no password yet: {error}", next_poll(ctx, "tidb"))

@@ -26,7 +26,7 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     try:
         status = api_clients.tiflash(ctx, pod.metadata.name).store_status()
     except DataPlaneError as error:
-        return f"tells the status of its store: {error}"
+        return f"reports the status of its store: {error}"
     return "" if status == RUNNING else f"has a store that is {RUNNING} (it is {status})"
 
 

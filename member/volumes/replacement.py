@@ -69,7 +69,7 @@ def refusal(ctx: ClusterContext, spec: Component, why: str, wish: bytes, *, in_v
     if ctx.memory.replaced_in_vain.get(spec.name) != wish:
         return None
     status.vol_replace_in_progress = False
-    vain = "new volumes come out no better, as something, such as an admission webhook, changes what is asked for"
+    vain = "new volumes are no better: something, such as an admission webhook, changes the claims"
     return Refused(REFUSED, f"{vain}; mend that, set the size or class back, and then once more; {why}")
 
 
@@ -194,15 +194,15 @@ def _kept(spec: Component, awaiting: Sequence[Object], in_vain: Sequence[Object]
         claims = _described(awaiting)
         return Refused(
             "VolumeCantChange",
-            f"{spec.field}: {claims} is kept, as its volume is to come with data, such as from a snapshot; let the "
-            "spec ask for the same, or delete the claim if nobody needs that data",
+            f"{spec.field}: {claims} stays, as its volume is to come with data, such as from a snapshot; let the "
+            "spec ask for the same, or delete the claim if its data is not needed",
         )
     if in_vain:
         claims = _described(in_vain)
         return Refused(
             "VolumeCantChange",
-            f"{spec.field}: {claims} came out no better when it was made again, as something, such as an admission "
-            "webhook, changes what is asked for; mend that and delete the claim, or let the spec ask for the same",
+            f"{spec.field}: {claims} is no better after its recreation: something, such as an admission "
+            "webhook, changes it; mend that and delete the claim, or let the spec ask for the same",
         )
     return None
 

@@ -131,7 +131,11 @@ _PROFILES = {
             hooks={
                 REFUSED: Hook("dm-master", "PUT", "/apis/v1alpha1/leader/*"),
                 "leader": Hook(
-                    "dm-master", "PUT", "/apis/v1alpha1/leader/*", "another master than that of pod", '{"result": true}'
+                    "dm-master",
+                    "PUT",
+                    "/apis/v1alpha1/leader/*",
+                    "another master than the master of pod",
+                    '{"result": true}',
                 ),
             },
         ),

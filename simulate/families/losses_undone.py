@@ -34,7 +34,7 @@ def _plan(rest: str) -> Plan:
     base = loss_and_edit.FAMILY.plan(lost)
     faults = tuple(_undone(fault, float(after)) for fault in base.faults)
     if faults == base.faults:
-        raise InvalidPlan(f"{lost!r} loses nothing that could come back")
+        raise InvalidPlan(f"{lost!r} loses nothing that could return")
     return replace(
         base,
         name=f"{FAMILY.name}/{rest}",

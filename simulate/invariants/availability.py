@@ -109,7 +109,7 @@ def i11(write: OperatorWrite) -> str | None:
         pod = write.before.pod_name("tikv", ordinal)
         stores = write.before.stores_of(pod)
         if away and any(write.before.store_state(store) == "Up" for store in stores):
-            return f"{write.call} restarts {pod}, whose store is Up, while that of {away} is not"
+            return f"{write.call} restarts {pod}, whose store is Up, while the store of {away} is not"
         leaders = sum(store.leaders for store in stores if not _eviction_expired(write, store))
         if leaders and ordinal in pods and is_ready(pods[ordinal]):
             return f"{write.call} restarts {pod}, whose store leads {leaders} regions"

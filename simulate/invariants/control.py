@@ -139,7 +139,7 @@ def o8(state: State) -> str | None:
         return None
     progress = said.get("Progressing", {})
     if progress.get("reason") in (None, "", "Done") or not progress.get("message"):
-        return f"Ready={said.get('Ready', {}).get('status')}, and nobody says what is waited for: {progress}"
+        return f"Ready={said.get('Ready', {}).get('status')}, and no condition says what for: {progress}"
     return None
 
 

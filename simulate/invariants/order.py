@@ -156,7 +156,7 @@ def i20(write: OperatorWrite) -> str | None:
     if "tikv" in row.starts_after and not any(up):
         return f"{row.title} is created while no TiKV store is Up"
     if "tso" in row.starts_after and write.before.pd is not None and not write.before.pd.gives_timestamps():
-        return f"{row.title} is created while nobody gives timestamps"
+        return f"{row.title} is created while PD gives no timestamps"
     takes_binlogs = any(node["state"] == "online" for node in write.before.pump_nodes)
     if "pump" in row.starts_after and asked_for(write.seen, "pump") and not takes_binlogs:
         return f"{row.title} is created while no Pump node is online"

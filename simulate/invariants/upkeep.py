@@ -19,7 +19,7 @@ def i38(write: OperatorWrite) -> str | None:
         return None
     name = pod["metadata"]["name"]
     if pod["spec"].get("nodeName"):
-        return f"pod {name} runs on {pod['spec']['nodeName']}, and nobody wants it to go"
+        return f"pod {name} runs on {pod['spec']['nodeName']}, and no plan removes it"
     gone = [claim for claim in _claims(pod) if write.before.get(PERSISTENT_VOLUME_CLAIMS, claim) is None]
     if not any(write.read_before(f"{PERSISTENT_VOLUME_CLAIMS} {each}") for each in gone):
         return f"pod {name} is deleted, and no PVC of it is known to be gone"

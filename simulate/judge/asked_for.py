@@ -66,7 +66,7 @@ class AskedFor:
             return f"{write.call} puts the template of {component} right and has Kubernetes restart pods for that"
         if hit and not write.changes_template:
             pod = self._state.pod_name(component, hit[0])
-            return f"{write.call} restarts {pod} for a template that nobody has asked for"
+            return f"{write.call} restarts {pod} for a template without a change of the spec"
         return None
 
     def _needless(self, write: OperatorWrite) -> str | None:
@@ -104,7 +104,7 @@ class AskedFor:
         self._note(component, cluster)
         if known is None or known.cluster != _wishes(cluster):
             return None
-        return f"{write.call} gives the pods of {component} another template, and nobody has changed the spec"
+        return f"{write.call} gives the pods of {component} another template without a change of the spec"
 
     def lasting(self, state: State) -> Iterator[str]:
         """Violations: a foreign template that stays, with a partition that would let its next pod through."""
@@ -116,7 +116,7 @@ class AskedFor:
                 continue
             known = self._known(component, live)
             if known is not None and known.template != live["spec"]["template"]:
-                yield f"the pods of {component} have a template that nobody has asked for"
+                yield f"the pods of {component} have a template without a change of the spec"
             outdated = any(is_outdated(live, pod) for pod in state.pods(component).values())
             status, held = live.get("status") or {}, partition(live["spec"]["updateStrategy"])
             newest = status.get("updateRevision")

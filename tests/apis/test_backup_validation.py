@@ -342,7 +342,7 @@ def test_accepts_complete_restores(spec: Json) -> None:
             ),
             [
                 'spec.pitrFullBackupStorageProvider.s3.endpoint: "http://b:9000": '
-                "must be that of spec.s3, http://a:9000, since BR has one; copy the snapshot there"
+                "must equal spec.s3.endpoint, http://a:9000, since BR has one; copy the snapshot there"
             ],
         ),
         (

@@ -138,7 +138,7 @@ def test_storage_of_a_component_without_volumes_is_named(
 def test_the_api_of_version_2_is_named_with_what_to_write_instead(world: CaseWorld, documents: list[Json]) -> None:
     with pytest.raises(manifests.BadManifest) as refused:
         world.apply_all(documents)
-    assert "core.pingcap.com/v1alpha1 is that of TiDB Operator v2, which this operator does not manage" in str(
+    assert "core.pingcap.com/v1alpha1 belongs to TiDB Operator v2, which this operator does not manage" in str(
         refused.value
     )
     assert "write a TidbCluster of pingcap.com/v1alpha1" in str(refused.value)

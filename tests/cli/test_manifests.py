@@ -111,7 +111,7 @@ def test_a_list_of_one_kind_gives_its_kind_to_its_items() -> None:
         ("pincap.com/v1alpha1", "is not served here; did you mean pingcap.com/v1alpha1?"),
         ("app/v1", "is not served here; did you mean apps/v1?"),
         ("example.org/v7beta3", "is not served here"),
-        ("core.pingcap.com/v1alpha1", "is that of TiDB Operator v2, which this operator does not manage; write a"),
+        ("core.pingcap.com/v1alpha1", "belongs to TiDB Operator v2, which this operator does not manage; write a"),
     ],
 )
 def test_names_an_unserved_api_version_and_the_nearest_served_one(api_version: str, said: str) -> None:

@@ -242,7 +242,7 @@ def test_a_key_is_synced_even_if_the_choice_of_its_lane_raises(clock: FakeClock)
             assert world.controller.process_next_work_item()
 
     assert [KEY] * 2 == synced
-    assert ["cannot tell whether a key is slow"] * 2 == [entry["event"] for entry in logs]
+    assert ["cannot determine whether a key is slow"] * 2 == [entry["event"] for entry in logs]
 
 
 @pytest.mark.rule("PQ-10")

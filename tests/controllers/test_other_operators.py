@@ -192,7 +192,7 @@ def test_a_conflict_is_reported_once_in_log_and_events_and_ends_once(
     assert [
         "another operator is at work",
         "another operator manages this cluster",
-        "no other operator manages this cluster any more",
+        "no other operator manages this cluster now",
     ] == [entry["event"] for entry in logs]
 
 

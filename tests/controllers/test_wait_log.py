@@ -127,7 +127,7 @@ def test_a_recurring_wait_is_logged_a_few_times(log: Log) -> None:
     for _ in range(100):
         told += [each["event"] for each in log.after(10, ROLLING)]
         told += [each["event"] for each in log.after(10, Done())]
-    again = "waiting again and again: told only if it lasts, until it rests"
+    again = "waiting again and again: logged only if it lasts, until it rests"
     assert [*["waiting", "wait ended"] * 3, again] == told
 
 

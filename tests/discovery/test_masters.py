@@ -113,7 +113,7 @@ def test_a_later_master_joins_the_others_at_their_client_port() -> None:
 
 @pytest.mark.rule("8.3")
 def test_a_pod_that_is_to_leave_does_not_join() -> None:
-    with pytest.raises(Refused, match="sync-dm-master-1 is not wanted any more: the spec asks for sync-dm-master-0"):
+    with pytest.raises(Refused, match="sync-dm-master-1 is no longer wanted: the spec asks for sync-dm-master-0"):
         World(cluster(master={"replicas": 1}), there=masters(0)).discovery().new(address(1), HERE)
     with pytest.raises(Refused, match="was about to leave"):
         World(there=masters(0), given_up=frozenset({"etl/dm-master-sync-dm-master-1"})).discovery().new(

@@ -59,7 +59,7 @@ def test_others_join_all_members_but_themselves() -> None:
 @pytest.mark.rule("8.3")
 def test_a_pod_that_is_to_leave_does_not_join() -> None:
     world = World(cluster(pd={"replicas": 1}), {SERVICE: membership(0)})
-    assert "demo-pd-1 is not wanted any more: the spec asks for demo-pd-0" == told(world.discovery(), 1)
+    assert "demo-pd-1 is no longer wanted: the spec asks for demo-pd-0" == told(world.discovery(), 1)
 
 
 @pytest.mark.rule("8.3")

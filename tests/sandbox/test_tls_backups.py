@@ -83,4 +83,4 @@ def test_names_secrets_until_they_are_complete_and_trusted(world: OperatorWorld)
     create(world, RESTORES, on_volume())
     failed = ended(world, RESTORES, within=300)
     assert "Failed" == failed["phase"]
-    assert f"its certificates are those of Secret {CLIENTS[0]}" in failed["conditions"][-1]["message"]
+    assert f"its certificates are in Secret {CLIENTS[0]}" in failed["conditions"][-1]["message"]

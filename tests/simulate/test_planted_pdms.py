@@ -49,4 +49,4 @@ def test_reports_tikv_created_before_tso_serves(monkeypatch: pytest.MonkeyPatch)
     )
     plant = lambda: monkeypatch.setattr(PDMSStatus, "is_available", lambda *_: True)  # noqa: E731
 
-    assert "TiKV is created while nobody gives timestamps" in [each.what for each in broken(plan, plant).violations]
+    assert "TiKV is created while PD gives no timestamps" in [each.what for each in broken(plan, plant).violations]

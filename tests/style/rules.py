@@ -47,8 +47,10 @@ def words() -> tuple[re.Pattern[str], Mapping[str, str]]:
 def findings(path: str, texts: Sequence[Text]) -> Iterator[Finding]:
     """The violations in the texts of one file."""
     for text in texts:
-        for what in _in_prose(_plain(text.text), with_length=text.kind != "test"):
+        for what in _in_prose(_plain(text.text), with_length=text.kind not in ("test", "message")):
             yield Finding(path, text.line, what)
+        if text.kind == "message":
+            continue
         if path.endswith(".py"):
             yield from (Finding(path, text.line, what) for what in _missing_names(text.text))
         else:

@@ -36,6 +36,14 @@ def test_finds_violations_in_python(content: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "expected"),
+    [("member/made_up.py", ["'told'", "'nobody'"]), ("tests/style/test_made_up.py", [])],
+)
+def test_finds_violations_in_messages_of_the_product(path: str, expected: list[str]) -> None:
+    assert expected == found(path, 'def f(): return Waiting("nobody", f"{pod} was told by nobody", "told\\n nobody")\n')
+
+
+@pytest.mark.parametrize(
     ("content", "expected"),
     [
         ("# A heading of ours\n", ["'of ours'"]),

@@ -1,4 +1,4 @@
-"""The prose of the repository: docstrings, comments and test names of Python files, paragraphs of Markdown files."""
+"""The prose of the repository: docstrings, comments, messages, test names, and paragraphs of documents."""
 
 import ast
 import hashlib
@@ -20,8 +20,12 @@ _PRAGMA = re.compile(r"#\s*(noqa|type:|pragma|fmt:|!|mypy:|ruff:|-\*-)")
 _BULLET = re.compile(r"\s*([-*+]|\d+\.) ")
 
 
+_PROSE = 3
+"""Words from which on a text of one line is a message, not a name."""
+
+
 class Text(NamedTuple):
-    """One docstring, comment, test name or paragraph, with the line it starts at."""
+    """One docstring, comment, message, test name or paragraph, with the line it starts at."""
 
     kind: str
     line: int
@@ -58,19 +62,39 @@ def of_file(name: str, content: str) -> Iterator[Text]:
     """The texts of one file."""
     if name.endswith(".md"):
         return of_markdown(content)
-    return of_python(content, is_test=Path(name).name.startswith("test_"))
+    return of_python(content, is_test=name.startswith("tests/"))
 
 
 def of_python(source: str, *, is_test: bool) -> Iterator[Text]:
-    """Docstrings, comment blocks and, in test modules, names of tests with spaces for underscores."""
-    for node in _statements(ast.parse(source)):
+    """Docstrings and comment blocks; messages of the product, and names of tests with spaces for underscores."""
+    tree = ast.parse(source)
+    for node in _statements(tree):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 yield Text("docstring", node.lineno, text)
             case ast.FunctionDef(name=name) if is_test and name.startswith("test_"):
                 yield Text("test", node.lineno, name.removeprefix("test_").replace("_", " "))
+    if not is_test:
+        yield from _messages(tree)
     if "#" in source:
         yield from _comments(source)
+
+
+def _messages(tree: ast.AST) -> Iterator[Text]:
+    """Texts of one line in the code, with `x` for each value; names and programs are none."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.Expr(value=ast.Constant()):
+                continue
+            case ast.Constant(value=str(text)):
+                message = text
+            case ast.JoinedStr(values=parts):
+                message = "".join(str(part.value) if isinstance(part, ast.Constant) else "`x`" for part in parts)
+            case _:
+                yield from _messages(node)
+                continue
+        if "\n" not in message and len(message.split()) >= _PROSE:
+            yield Text("message", node.lineno, message)
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.stmt]:

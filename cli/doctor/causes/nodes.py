@@ -45,7 +45,7 @@ def _not_ready(facts: Facts) -> Iterator[Sign]:
 def _gone(facts: Facts) -> Iterator[Sign]:
     for node, pods in _by_node(facts).items():
         if facts.knows(NODES) and node not in facts.nodes:
-            yield Sign(f"Node {node}", f"does not exist any more; it ran {', '.join(pods)}")
+            yield Sign(f"Node {node}", f"no longer exists; it ran {', '.join(pods)}")
 
 
 def _under_pressure(facts: Facts) -> Iterator[Sign]:

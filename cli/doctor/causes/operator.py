@@ -74,7 +74,9 @@ def _without_holder(facts: Facts) -> Iterator[Sign]:
     cluster = _cluster(facts)
     for leader in leaders(facts):
         if leader.covers(cluster) and (lease := leader.lacks(cluster)):
-            message = f"the clusters are divided into {leader.count} shards, and nobody holds that of this one"
+            message = (
+                f"the clusters are divided into {leader.count} shards, and no operator holds the shard of this one"
+            )
             yield Sign(facts.title, message, "Lease", lease)
 
 

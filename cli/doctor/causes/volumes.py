@@ -103,7 +103,7 @@ def _lost(facts: Facts) -> Iterator[Sign]:
     for claim in facts.claims:
         if (claim.get("status") or {}).get("phase") == "Lost":
             volume = str(claim["spec"].get("volumeName", ""))
-            yield Sign(_claim(claim), "its volume does not exist any more", "spec.volumeName", volume)
+            yield Sign(_claim(claim), "its volume no longer exists", "spec.volumeName", volume)
 
 
 def _of_lost_nodes(facts: Facts) -> Iterator[Sign]:
@@ -115,7 +115,7 @@ def _of_lost_nodes(facts: Facts) -> Iterator[Sign]:
         if not nodes or not facts.knows(NODES) or is_deleted(claim):
             continue
         if not any(is_true(facts.nodes[name], "Ready") for name in nodes if name in facts.nodes):
-            what = "is not Ready" if any(name in facts.nodes for name in nodes) else "does not exist any more"
+            what = "is not Ready" if any(name in facts.nodes for name in nodes) else "no longer exists"
             message = f"its volume can be reached from one node alone, which {what}"
             yield Sign(_claim(claim), message, "PersistentVolume.spec.nodeAffinity", ", ".join(nodes))
 

@@ -48,7 +48,7 @@ def _undo(session: Session, node: Object, on_it: Sequence[Candidate]) -> int:
     name, told_to_go = node.metadata.name, [candidate for candidate in on_it if take_back(session.client, candidate)]
     stay = [f"{candidate.pod.object.metadata.namespace}/{candidate.pod.name}" for candidate in told_to_go]
     cordon(session.client, node, on=False)
-    withdrawn = [f"pod {each} is not to go any more" for each in stay]
+    withdrawn = [f"pod {each} stays" for each in stay]
     document = {"node": name, "begun": False, "steps": [], "takenBack": stay}
     session.output.show(document, lambda: iter([*withdrawn, f"pods may start on {name} again"]))
     return 0
@@ -74,7 +74,7 @@ DRAIN = Command(
     _run,
     _add_arguments,
     details=(
-        "Without -n, those of all namespaces. The operator moves each pod: leaders go first, and where volumes are on "
+        "Without -n, pods of all namespaces. The operator moves each pod: leaders go first, and where volumes are on "
         "the node, data and volumes move to another. Never two pods of a cluster at once. Exit code 1 when some stay. "
         "With --undo the pods on the node stay where they are, but for one whose data have left it already."
     ),

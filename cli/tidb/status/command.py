@@ -25,7 +25,7 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("cluster", nargs="?", metavar="CLUSTER", help="NAME, tc/NAME or dc/NAME; without it, all")
-    parser.add_argument("-A", "--all-namespaces", action="store_true", help="without CLUSTER: those of all namespaces")
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="without CLUSTER: all namespaces")
     parser.add_argument("--problems", action="store_true", help="without CLUSTER: those that are not Ready or need you")
     parser.add_argument("-w", "--watch", action="store_true", help="look again and again until interrupted")
 

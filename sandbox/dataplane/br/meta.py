@@ -65,7 +65,7 @@ def start_version(content: bytes) -> int:
     try:
         (start,) = _grouped(content)[_START]
     except (NoMessage, LookupError, ValueError) as error:
-        raise ValueError(f"it is not that of a log backup: {error}") from error
+        raise ValueError(f"it does not belong to a log backup: {error}") from error
     return int(start)
 
 

@@ -82,7 +82,7 @@ def _until(run: Run) -> int:
     last = int(run.files.read(CHECKPOINT))
     asked = run.moment("restored-ts") or last
     if asked > last:
-        raise Failed(f"[BR:PiTR:ErrPiTRInvalidTS]the log is complete up to {last} only, and {asked} was asked for")
+        raise Failed(f"[BR:PiTR:ErrPiTRInvalidTS]the log is complete up to {last} only, and {asked} is later")
     return asked
 
 

@@ -38,7 +38,7 @@ class Phase(Enum):
     ADDED = "a member whose join file is yet to be written"
     JOINING = "joining"
     SERVING = "serving"
-    HANGING = "on the data of a removed member: its etcd stops at once, and it goes on listening"
+    HANGING = "on the data of a removed member: its etcd stops at once, and it still listens"
 
 
 @dataclass(slots=True)

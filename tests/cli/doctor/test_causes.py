@@ -445,7 +445,7 @@ def test_reports_a_driver_that_does_not_change_a_volume(
 
 
 @pytest.mark.parametrize(
-    ("nodes", "told"), [([], "does not exist any more"), ([{"metadata": {"name": "node-0"}}], "is not Ready")]
+    ("nodes", "told"), [([], "no longer exists"), ([{"metadata": {"name": "node-0"}}], "is not Ready")]
 )
 @pytest.mark.rule("13.1")
 def test_reports_a_local_volume_of_a_lost_node(nodes: list[Json], told: str) -> None:

@@ -73,7 +73,7 @@ def test_refuses_an_unknown_component_and_names_the_existing_ones(terminal: Term
 
 def test_a_timeout_names_what_the_command_waited_for(world: OperatorWorld, terminal: Terminal) -> None:
     terminal.type("pause", "basic")
-    with pytest.raises(Failure, match=r"basic tidb is not done after 3 s: Paused: .*what was begun goes on"):
+    with pytest.raises(Failure, match=r"basic tidb is not done after 3 s: Paused: .*the operation continues"):
         terminal.type("restart", "basic", "tidb", "--wait", "--timeout", "3")
 
 
@@ -95,7 +95,7 @@ def test_an_interrupted_wait_says_that_the_restart_continues(
     terminal = Terminal(world.admin, capsys, WaitingClock(world.clock, interrupt))
     with pytest.raises(KeyboardInterrupt):
         terminal.type("restart", "basic", "tidb", "--wait")
-    assert "not waiting for basic tidb any more; what was begun goes on\n" == capsys.readouterr().err
+    assert "no longer waiting for basic tidb; the operation continues\n" == capsys.readouterr().err
 
 
 def test_shows_the_latest_event_that_names_the_pod() -> None:

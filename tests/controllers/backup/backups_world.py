@@ -243,7 +243,7 @@ class BackupsWorld:
         pods = self.admin.list_page(PODS, NAMESPACE, label_selector=f"job-name={job}").items
         return (
             f"pod {pods[0].metadata.name}: Unschedulable: 0/0 nodes are available: no nodes.; correct that, or change "
-            f"the spec of this {self.resource.kind} and delete Job {job}, which is made again"
+            f"the spec of this {self.resource.kind} and delete Job {job}, which the operator then recreates"
         )
 
     def pods(self) -> int:

@@ -294,7 +294,7 @@ def test_a_backup_whose_status_is_replaced_after_its_completion_has_failed(backu
     backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"status": None})
     backups.run(90)
     message = (
-        "Job backup-demo has ended well, and somebody has removed from the status what its pod had written there; the "
+        "Job backup-demo has ended well, and another client has removed the result of its pod from the status; the "
         "files are in s3://lab/full, and stay"
     )
     assert ("True", "StatusReplaced", message) == backups.condition("Failed")

@@ -117,10 +117,7 @@ def test_a_pod_that_does_not_end_is_named_while_the_retry_waits_for_it(backups: 
     backups.run(340, step=5.0)
     assert ("RetryFailed", "RetryFailedBackup") == (backups.phase(), backups.condition("RetryFailed")[1])
     backups.run(100, step=5.0)
-    message = (
-        f"pod {name} does not end, so that nobody knows whether it still writes; if its machine is gone for good, "
-        "delete the Node object"
-    )
+    message = f"pod {name} does not end, and may still write; if its machine is gone for good, delete the Node object"
     assert ("True", "NodeLost", message) == backups.condition("RetryFailed")
     before = backups.backup()
     backups.run(100, step=5.0)

@@ -51,7 +51,7 @@ def test_a_deleted_log_backup_is_recreated_and_stops_no_snapshots(world: Schedul
 @pytest.mark.rule("backup-5.1")
 def test_the_status_shows_whether_the_log_is_saved(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
-    assert ("True", "Scheduled", "Backup log-nightly tells more") == world.says("LogBackupRuns")
+    assert ("True", "Scheduled", "see Backup log-nightly") == world.says("LogBackupRuns")
     world.write("log-nightly", phase="Paused")
     assert ("False", "Paused") == world.says("LogBackupRuns")[:2]
 
@@ -63,7 +63,7 @@ def test_a_log_backup_that_is_being_deleted_saves_nothing(world: SchedulesWorld)
     world.log_saved_until(NEW_YEAR, NEW_YEAR)
     world.admin.delete(BACKUPS, "log-nightly", NAMESPACE)
     world.run()
-    message = "Backup log-nightly is being deleted: it tells what that waits for"
+    message = "Backup log-nightly is being deleted; its conditions say what that waits for"
     assert ("False", "Deleted", message) == world.says("LogBackupRuns")
 
 

@@ -107,7 +107,10 @@ def test_a_second_initializer_of_a_cluster_is_refused(world: SimpleWorld) -> Non
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ({"cluster": {"name": "basic", "namespace": "elsewhere"}}, 'spec.cluster.namespace: "elsewhere": must be that'),
+        (
+            {"cluster": {"name": "basic", "namespace": "elsewhere"}},
+            'spec.cluster.namespace: "elsewhere": must be the namespace',
+        ),
         ({"cluster": {"name": ""}}, "spec.cluster.name"),
         ({"cluster": {"name": "x" * 50}}, "spec.cluster.name"),
         ({"image": ""}, "spec.image"),

@@ -86,7 +86,7 @@ def test_stores_join_across_kubernetes_without_a_local_pd(worlds: JoinedWorlds) 
     worlds.south.world.faults.kubernetes_cut_off()
     worlds.run(60.0)
     assert "PDUnreachable" == worlds.south.reason("guest")
-    assert f"PD is that of TidbCluster default/basic at {NORTH}; GET http" in said(worlds.south, "guest")
+    assert f"PD belongs to TidbCluster default/basic at {NORTH}; GET http" in said(worlds.south, "guest")
     assert [] == destroyed(worlds.south)
 
 
@@ -170,7 +170,7 @@ def test_a_joining_side_bootstraps_no_cluster_while_it_reaches_none(worlds: Join
     worlds.south.apply(across("guest", SOUTH, NORTH, pd=1, tikv=1, tidb=1))
     worlds.run(60.0)
     assert "PDNotAnswering" == worlds.south.reason("guest")
-    assert f"which is to join that of TidbCluster default/basic at {NORTH}: GET http" in said(worlds.south, "guest")
+    assert f"which is to join the PD of TidbCluster default/basic at {NORTH}: GET http" in said(worlds.south, "guest")
     assert worlds.south.world.data_plane.pd_cluster(NAMESPACE, "guest") is None
     worlds.south.world.faults.heal()
     worlds.run_until_ready()

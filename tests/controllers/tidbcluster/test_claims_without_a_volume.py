@@ -68,7 +68,7 @@ def test_does_not_delete_a_restored_claim_that_waits_for_its_data(
     world.run_until(lambda: world.reason() == "VolumeCantChange")
     world.run(60.0)
     assert ("VolumeCantChange", before) == (world.reason(), uids(world))
-    assert f"{_RESTORED} ({size} of storage class slow) is kept" in world.progressing
+    assert f"{_RESTORED} ({size} of storage class slow) stays" in world.progressing
 
     # the spec requests the claim's class, and its volume is coming
     world.change(tikv={"storageClassName": "slow", "requests": {"storage": "2Gi"}})
@@ -108,7 +108,7 @@ def test_recreates_a_claim_only_once_if_it_comes_out_unchanged(
     cluster["spec"]["tikv"] |= asked
     world.apply(cluster)
     world.run_until(lambda: world.reason() == "VolumeCantChange")
-    assert f"tikv-basic-tikv-0 ({told}) came out no better" in world.progressing
+    assert f"tikv-basic-tikv-0 ({told}) is no better after its recreation" in world.progressing
     world.run(60.0)
     deletions = [write for write in world.writes() if write.startswith("delete persistentvolumeclaims")]
     assert ("VolumeCantChange", 1) == (world.reason(), len(deletions))

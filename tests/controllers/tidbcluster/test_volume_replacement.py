@@ -163,7 +163,7 @@ def test_replaces_no_volume_while_admission_makes_new_ones_like_the_old(three: O
     before = uids(claims(three, "tikv"))
     three.change(tikv={"storageClassName": "fast"})
     # recreating its claim before it has a volume does not help either
-    three.run_until(lambda: "new volumes come out no better" in three.progressing, 120.0)
+    three.run_until(lambda: "new volumes are no better" in three.progressing, 120.0)
     three.run(300.0)
     assert (before, 3) == (uids(claims(three, "tikv")), three.replicas("tikv"))
     assert "VolumeCantChange" == three.reason()
