@@ -3,15 +3,18 @@
 The feature AdvancedStatefulSet decides of which kind a StatefulSet is. After a switch, the operator moves each one to
 the other kind around its pods, and may stop after any write:
 
-    revisions marked ── same spec and status in the new kind ── old one deleted, pods orphaned ── new one adopts them
-    ── pods get its name for their revision ── it may update pods again
+    same spec and status in the new kind ── it controls the revisions ── old one deleted, pods orphaned
+    ── new one adopts them ── pods get its name for their revision ── it may update pods again
 
-Without the marks, the controller of native StatefulSets would adopt the revisions again when it sees the deletion, and
-the garbage collector would then remove them. The controllers may write the same template in different bytes, e.g. with
-`creationTimestamp: null` or without it; the new one then finds another revision, and would restart all pods. So it may
-update none (`OnDelete`) until the pods are labelled with its revision. Until a StatefulSet has moved, its component
-waits. If the caches show no pod of the other kind, the operator asks the API server before it creates a StatefulSet,
-provided that the server knows the kind.
+The operator hands over the revisions itself, because an orphaned one may get lost. The controller of Advanced
+StatefulSets (v0.7.0) adopts it even for a set that is being deleted, and the garbage collector then removes it. Beside
+a revision of its own, the controller does not adopt it but fails, in every sync, and never adopts the pods. v1.6
+leaves the revisions to that controller, by a label.
+
+The controllers may write the same template in different bytes, e.g. with `creationTimestamp: null` or without it. The
+new one then finds another revision, and would restart all pods. So it may update none (`OnDelete`) until the pods are
+labelled with its revision. Until a StatefulSet has moved, its component waits. If the caches show no pod of the other
+kind, the operator asks the API server before it creates a StatefulSet, provided that the server knows the kind.
 
 It creates none over volume claims that carry the operator's names but belong to other controllers, because the pods
 would mount them. A claim without a controller belongs to the user, who may have restored it; the operator uses it.
@@ -80,7 +83,7 @@ from member.outcome import Refused, Waiting
 from ports.structs import decoder
 
 _MARK = "apps.pingcap.com/upgrade-to-asts"
-"""The label of a revision that belongs to the Advanced StatefulSet of this name, as v1.6 sets it."""
+"""The label by which v1.6 leaves a revision, without its other labels, to the Advanced StatefulSet of this name."""
 
 _SHARED = (
     *("replicas", "selector", "serviceName", "podManagementPolicy", "updateStrategy", "template"),
@@ -185,7 +188,6 @@ async def move(client: Client, other: LiveObject) -> Waiting | Refused:
         # the server may leave out empty fields
         former = structs.replace(former, template=_digest(tried))
         wanted["metadata"]["annotations"][_MOVED] = msgspec.json.encode(former).decode()
-        await _mark_revisions(client, body)
         own = await Create(STATEFUL_SETS, wanted)
     if own.metadata.deletion_timestamp or not _have_one_owner(own, other.object):
         return Waiting(CONVERTING, f"waiting for the former StatefulSet {meta.name} to be deleted", _SOON)
@@ -195,6 +197,7 @@ async def move(client: Client, other: LiveObject) -> Waiting | Refused:
         await PatchStatus(STATEFUL_SETS, own, before, before | counts)
     made = Destroyer(client).observe(STATEFUL_SETS, meta.name, meta.namespace)
     if made is not None:
+        await _hand_over_revisions(client, body, made.object)
         await Delete(other, shown_by(made, f"it continues as {made.object.api_version}"), "Orphan")
     return gone
 
@@ -309,19 +312,23 @@ def _other_template(wanted: Json, made: Json) -> Refused | None:
     return Refused("TemplateChanges", f"{what}; switch the feature AdvancedStatefulSet on again", TakenNames.LOOK_AGAIN)
 
 
-async def _mark_revisions(client: Client, body: Json) -> None:
-    """Take the revisions of a native StatefulSet away from its controller, for the Advanced one."""
-    if is_advanced(body):
-        return
-    meta, carried = body["metadata"], body["spec"]["selector"].get("matchLabels") or {}
-    found = client.list_page(
-        CONTROLLER_REVISIONS, meta["namespace"], label_selector=labels.selector_text(carried)
-    ).items
-    marks: dict[str, str | None] = {**dict.fromkeys(carried), _MARK: meta["name"]}
-    for obj in found:
-        if is_controlled_by(obj, meta["uid"]):
-            identity = {"name": obj.metadata.name, "namespace": obj.metadata.namespace, "uid": obj.metadata.uid}
-            await Merge(CONTROLLER_REVISIONS, {"metadata": identity | {"labels": marks}})
+async def _hand_over_revisions(client: Client, former: Json, own: Object) -> None:
+    """Make `own` the controller of the revisions of the former StatefulSet.
+
+    Those that v1.6 marked in an interrupted move get their labels back.
+    """
+    meta, carried = former["metadata"], former["spec"]["selector"].get("matchLabels") or {}
+    owner = {"kind": "StatefulSet", "name": own.metadata.name, "uid": own.metadata.uid, "controller": True}
+    given = {
+        "labels": carried | {_MARK: None},
+        "ownerReferences": [{"apiVersion": own.decode()["apiVersion"], **owner}],
+    }
+    for selected in (carried, {_MARK: meta["name"]}):
+        selector = labels.selector_text(selected)
+        for obj in client.list_page(CONTROLLER_REVISIONS, meta["namespace"], label_selector=selector).items:
+            if is_controlled_by(obj, meta["uid"]):
+                identity = {"name": obj.metadata.name, "namespace": obj.metadata.namespace, "uid": obj.metadata.uid}
+                await Merge(CONTROLLER_REVISIONS, {"metadata": identity | given})
 
 
 def claim_names(ctx: ClusterContext) -> Sequence[str]:

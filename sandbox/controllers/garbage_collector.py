@@ -22,6 +22,8 @@ class GarbageCollector:
         self._cluster = cluster
         self.watches: tuple[Hashable, ...] = tuple(resource for resource in cluster.resources if resource != EVENTS)
         self._by_kind = {(resource.api_version, resource.kind): resource for resource in cluster.resources}
+        self._orphaned: set[tuple[str, str]] = set()
+        """The UIDs of owners and of their former dependents. An object that its owner adopts again stays adopted."""
 
     def step(self) -> float | None:
         """Collect all objects that can be collected now."""
@@ -76,10 +78,10 @@ class GarbageCollector:
         uid = owner["metadata"]["uid"]
         dependents = all_dependents.get(uid, [])
         if _ORPHAN in finalizers:
-            for kind, tree in dependents:
-                left = [each for each in tree["metadata"]["ownerReferences"] if each["uid"] != uid]
-                self._cluster.patch(kind, tree, {"metadata": {"ownerReferences": left}})
-            done = not dependents
+            left = [(kind, tree) for kind, tree in dependents if (uid, tree["metadata"]["uid"]) not in self._orphaned]
+            for kind, tree in left:
+                self._orphan(kind, tree, uid)
+            done = not left
         else:
             for kind, tree in dependents:
                 if not is_deleted(tree):
@@ -89,6 +91,11 @@ class GarbageCollector:
         if done:
             left_over = [each for each in finalizers if each not in (_FOREGROUND, _ORPHAN)]
             self._cluster.patch(resource, owner, {"metadata": {"finalizers": left_over}})
+
+    def _orphan(self, resource: Resource, tree: Json, owner: str) -> None:
+        left = [each for each in tree["metadata"]["ownerReferences"] if each["uid"] != owner]
+        if self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": left}}) is not None:
+            self._orphaned.add((owner, tree["metadata"]["uid"]))
 
 
 def _blocks(tree: Json, owner: str) -> bool:

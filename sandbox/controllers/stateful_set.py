@@ -1,7 +1,8 @@
 """The controllers of StatefulSets, Kubernetes' own and Advanced ones: revisions, claims, pods, status."""
 
+import contextlib
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -63,7 +64,8 @@ class StatefulSets:
 
     The controller of Advanced StatefulSets is as old as Kubernetes 1.17. It gives pods no label of their ordinal,
     repairs no claims of pods that exist, does not wait until a claim has vanished that is being deleted, and reports no
-    status after a failure.
+    status after a failure. It adopts revisions even while its set is being deleted, and fails where it has to adopt one
+    beside a revision that has a controller.
     """
 
     def __init__(self, cluster: Cluster, resource: Resource = STATEFUL_SETS) -> None:
@@ -79,7 +81,10 @@ class StatefulSets:
 
     def step(self) -> float | None:
         """Plan and act for each set; return when a pod becomes available or a failed sync is repeated."""
-        there = [tree for tree in self._cluster.list(self._resource) if not is_deleted(tree)]
+        sets = self._cluster.list(self._resource)
+        there = [tree for tree in sets if not is_deleted(tree)]
+        if self._advanced:
+            self._adopt_before_vanishing(tree for tree in sets if is_deleted(tree))
         uids = {tree["metadata"]["uid"] for tree in there}
         self._failures = {uid: failure for uid, failure in self._failures.items() if uid in uids}
         due = [self._attempt(tree) for tree in there]
@@ -143,11 +148,20 @@ class StatefulSets:
             raise _Unfinished(f"not all pods of {stateful_set['metadata']['name']} could be brought in line")
         return self._next_available(snapshot)
 
+    def _adopt_before_vanishing(self, deleted: Iterable[Json]) -> None:
+        """Adopt the revisions of sets that are being deleted."""
+        for stateful_set in deleted:
+            with contextlib.suppress(_Unfinished):
+                self._owned(CONTROLLER_REVISIONS, stateful_set)
+
     def _owned(self, resource: Resource, stateful_set: Json) -> list[Json]:
         """The objects that the set controls, after adopting matching orphans and releasing others."""
         owned = []
         meta = stateful_set["metadata"]
-        for tree in self._cluster.list(resource, meta["namespace"]):
+        trees = self._cluster.list(resource, meta["namespace"])
+        if self._advanced and resource == CONTROLLER_REVISIONS:
+            trees = self._adoptable(stateful_set, trees)
+        for tree in trees:
             owner = controller_uid(tree)
             if owner == meta["uid"]:
                 if is_deleted(tree) or self._selects(stateful_set, tree):
@@ -155,13 +169,30 @@ class StatefulSets:
                 else:
                     self._let_go(resource, meta["uid"], tree)
             elif not owner and not is_deleted(tree) and self._may_adopt(stateful_set, tree):
-                references = [*(tree["metadata"].get("ownerReferences") or ()), controller_reference(stateful_set)]
-                given: Json = {"ownerReferences": references}
-                if _CONVERTED in labels_of(tree):
-                    given["labels"] = stateful_set["spec"]["template"]["metadata"].get("labels") or {}
-                adopted = self._cluster.patch(resource, tree, {"metadata": given})
+                adopted = self._adopt(resource, stateful_set, tree)
                 owned += [adopted] if adopted is not None else []
         return owned
+
+    def _adoptable(self, stateful_set: Json, revisions: Iterable[Json]) -> list[Json]:
+        """The revisions that the set selects, by name. Raises _Unfinished after adopting those before a controlled one.
+
+        With one orphan among them, the controller of Advanced StatefulSets adopts all, and fails at a controlled one.
+        """
+        selected = [tree for tree in revisions if self._selects(stateful_set, tree)]
+        selected.sort(key=lambda tree: str(tree["metadata"]["name"]))
+        controlled = [bool(controller_uid(tree)) for tree in selected]
+        if all(controlled) or not any(controlled):
+            return selected
+        for tree in selected[: controlled.index(True)]:
+            self._adopt(CONTROLLER_REVISIONS, stateful_set, tree)
+        raise _Unfinished(f"attempt to adopt revision {selected[controlled.index(True)]['metadata']['name']}")
+
+    def _adopt(self, resource: Resource, stateful_set: Json, tree: Json) -> Json | None:
+        references = [*(tree["metadata"].get("ownerReferences") or ()), controller_reference(stateful_set)]
+        given: Json = {"ownerReferences": references}
+        if _CONVERTED in labels_of(tree):
+            given["labels"] = stateful_set["spec"]["template"]["metadata"].get("labels") or {}
+        return self._cluster.patch(resource, tree, {"metadata": given})
 
     def _let_go(self, resource: Resource, owner: str, tree: Json) -> None:
         left = [each for each in tree["metadata"]["ownerReferences"] if each["uid"] != owner]

@@ -75,7 +75,7 @@ _SELDOM: set[Grant] = {
     # Advanced StatefulSets, and the moves from and to them (test_delete_slots.py)
     *((verb, "apps.pingcap.com", "statefulsets") for verb in ("get", "list", "watch", "create", "patch", "delete")),
     *(("patch", group, "statefulsets/status") for group in ("apps", "apps.pingcap.com")),
-    *((verb, "apps", "controllerrevisions") for verb in ("get", "patch")),
+    *((verb, "apps", "controllerrevisions") for verb in ("get", "patch", "delete")),
     # clusters with TLS
     ("get", "", "secrets"),
     # a name that was taken while the cache did not show it (F1)

@@ -170,3 +170,18 @@ def _claims(world: World) -> dict[str, str]:
         each.decode() for each in world.client().list_page(PERSISTENT_VOLUME_CLAIMS, NAMESPACE).items
     ]
     return {each["metadata"]["name"]: each["metadata"]["uid"] for each in claims}
+
+
+def test_no_pod_is_created_while_an_orphaned_revision_is_beside_one_with_a_controller(world: World) -> None:
+    create(world, 1)
+    client = world.client()
+    (own,) = client.list_page(CONTROLLER_REVISIONS, NAMESPACE).items
+    body = own.decode()
+    (reference,) = body["metadata"]["ownerReferences"]
+    meta = {"name": "db-zz", "labels": body["metadata"]["labels"]}
+    client.create(CONTROLLER_REVISIONS, body | {"metadata": meta}, NAMESPACE)
+    change(world, None, replicas=2)
+    assert [0] == sorted(pods(world))
+    client.patch(CONTROLLER_REVISIONS, "db-zz", NAMESPACE, {"metadata": {"ownerReferences": [reference]}})
+    change(world, None, replicas=3)
+    assert [0, 1, 2] == sorted(pods(world))

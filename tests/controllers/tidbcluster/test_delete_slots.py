@@ -94,6 +94,12 @@ def owners(world: OperatorWorld) -> set[str]:
     return {owner["apiVersion"] for meta in found for owner in meta.get("ownerReferences", ())}
 
 
+def revisions(world: OperatorWorld) -> dict[str, str]:
+    """The group of the StatefulSet that controls each revision, by the UID of the revision."""
+    found = (each["metadata"] for each in world.every(CONTROLLER_REVISIONS))
+    return {meta["uid"]: (meta.get("ownerReferences") or [{"apiVersion": ""}])[0]["apiVersion"] for meta in found}
+
+
 @pytest.mark.slow
 @pytest.mark.rule("4.4")
 @pytest.mark.parametrize("component", ["tikv", "pd", "tidb"])
@@ -135,9 +141,9 @@ def test_a_roll_passes_over_slots_and_reaches_pods_above_the_replicas(world: Ope
 
 @pytest.mark.slow
 @pytest.mark.rule("4.4")
-def test_a_switch_of_the_feature_restarts_no_pod(world: OperatorWorld) -> None:
+def test_a_switch_of_the_feature_restarts_no_pod_and_keeps_the_revisions(world: OperatorWorld) -> None:
     started(world, OFF)
-    before = pods(world)
+    before, history = pods(world), revisions(world).keys()
     for settings, there in ((ON, True), (OFF, False), (ON, True)):
         world.restart(settings)
         world.run_until_ready(within=120.0)
@@ -145,6 +151,7 @@ def test_a_switch_of_the_feature_restarts_no_pod(world: OperatorWorld) -> None:
         kind = ADVANCED_STATEFUL_SETS if there else STATEFUL_SETS
         assert (_COMPONENTS, {kind.api_version}) == (names(world, there), owners(world))
         assert before == pods(world)
+        assert history <= revisions(world).keys()
     assert [] == world.defects
 
 
@@ -206,20 +213,16 @@ def test_a_recreated_stateful_set_keeps_its_slots(world: OperatorWorld) -> None:
 
 def test_a_stateful_set_moves_in_four_writes_with_its_revisions(world: OperatorWorld) -> None:
     started(world, OFF)
-    before = {each["metadata"]["uid"] for each in world.every(CONTROLLER_REVISIONS)}
+    before = revisions(world).keys()
     world.forget()
     world.restart(ON)
     world.run_until_ready(within=120.0)
     advanced = "statefulsets.apps.pingcap.com"
     writes = [each.rpartition(" ")[0] for each in world.writes() if "statefulsets" in each or "revisions" in each]
-    expected = ["patch controllerrevisions.apps", f"create {advanced}", f"patch {advanced}/status"]
+    expected = [f"create {advanced}", f"patch {advanced}/status", "patch controllerrevisions.apps"]
     assert [*expected, "delete statefulsets.apps"] == writes[:4]
-    revisions = world.every(CONTROLLER_REVISIONS)
-    marks = {
-        each["metadata"]["uid"]: each["metadata"]["labels"].get("apps.pingcap.com/upgrade-to-asts")
-        for each in revisions
-    }
-    assert _COMPONENTS == {marks[uid] for uid in before}
+    assert before <= revisions(world).keys()
+    assert {ADVANCED_STATEFUL_SETS.api_version} == {*revisions(world).values()}
 
 
 def test_a_spoilt_annotation_of_a_move_ends_the_move(world: OperatorWorld) -> None:
