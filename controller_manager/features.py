@@ -15,12 +15,13 @@ class FeatureGates:
     volume_replacing: bool = False
 
 
-_FIELDS = {
+FEATURES = {
     "StableScheduling": "stable_scheduling",
     "AdvancedStatefulSet": "advanced_stateful_set",
     "VolumeModifying": "volume_modifying",
     "VolumeReplacing": "volume_replacing",
 }
+"""The fields of `FeatureGates` by the names of the features."""
 
 
 def parse_features(text: str) -> FeatureGates:
@@ -31,14 +32,14 @@ def parse_features(text: str) -> FeatureGates:
     gates = FeatureGates()
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, separator, value = pair.partition("=")
-        if name not in _FIELDS:
-            raise ValueError(f"unknown feature {name!r}; known are {', '.join(sorted(_FIELDS))}")
+        if name not in FEATURES:
+            raise ValueError(f"unknown feature {name!r}; known are {', '.join(sorted(FEATURES))}")
         if not separator:
             raise ValueError(f"missing bool value for {name}; write {name}=true or {name}=false")
-        gates = replace(gates, **{_FIELDS[name]: parse_bool(value.strip())})
+        gates = replace(gates, **{FEATURES[name]: parse_bool(value.strip())})
     return gates
 
 
 def format_features(gates: FeatureGates) -> str:
     """The gates as a flag's value, all of them, sorted by name."""
-    return ",".join(f"{name}={str(getattr(gates, field)).lower()}" for name, field in sorted(_FIELDS.items()))
+    return ",".join(f"{name}={str(getattr(gates, field)).lower()}" for name, field in sorted(FEATURES.items()))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 
 from apis.components import component_names
 from apis.consent import BY_CONSENT, ReferencePolicy, parse_policy
-from controller_manager.features import FeatureGates, format_features, parse_features
+from controller_manager.features import FEATURES, FeatureGates, format_features, parse_features
 from controller_manager.flag_parser import FlagParser, address, format_value, parse_shards
 from controller_manager.go_values import parse_duration
 from controller_manager.process_options import (
@@ -183,7 +183,7 @@ def _flags(version: str) -> FlagParser:
     flags.switch("cluster-permission-sc", "with -cluster-scoped=false: access to storage classes is granted")
     flags.flag("selector", _selector, "label selector on custom resources")
     flags.flag("shards", parse_shards, "divide the clusters among the replicas over so many Leases; 1: one leads")
-    flags.flag("features", parse_features, "feature gates, such as VolumeReplacing=true")
+    flags.flag("features", parse_features, "feature gates, such as VolumeReplacing=true; known: " + ", ".join(FEATURES))
     flags.without_effect("test-mode", "TiKV's evict-leader schedulers are removed without a pause", "false")
 
     flags.switch("auto-failover", "replace failed members")

@@ -19,9 +19,6 @@ _OF_OTHERS = ("CHANGELOG.md", "docs/rules/")
 _FOREIGN_FLAGS = frozenset({"atomic", "build-arg", "cascade", "reset-then-reuse-values", "reuse-values", "skip-crds"})
 """The names of kubectl, Helm and Docker."""
 
-_NO_EFFECT = frozenset({"tidb.pingcap.com/tikv-restart-without-flush-log-backup"})
-"""Annotations of v1.6 that nothing reads; docs/compat.md says so."""
-
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
 
@@ -75,7 +72,7 @@ def test_flags() -> None:
 
 def test_annotations_and_labels() -> None:
     pattern = r"((?:tidb\.)?pingcap\.com/[a-z][\w-]*\w)"
-    assert set() == _unknown(pattern, lambda name: name in _NO_EFFECT or name in _source())
+    assert set() == _unknown(pattern, lambda name: name in _source())
 
 
 def test_metrics() -> None:

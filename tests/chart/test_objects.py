@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from apis.consent import BY_CONSENT, parse_policy
 from apis.crd import KINDS
 from controller_manager.admission import PATH
 from controller_manager.features import FeatureGates
-from controller_manager.flags import Options, parse
+from controller_manager.flags import Options, described, parse
 from dataplane import addresses, ticdc, tiproxy
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUMES, STORAGE_CLASSES
@@ -85,44 +86,63 @@ def test_without_values_the_flags_are_their_defaults(defaults: list[Json]) -> No
     assert replace(Options(), tidb_discovery_image="tidb-operator-py:latest", v=2) == _options(defaults)
 
 
-@pytest.mark.parametrize(
-    ("value", "given", "option", "expected"),
-    [
-        ("clusterScoped", False, "cluster_scoped", False),
-        ("tidbBackupManagerImage", "pingcap/tidb-backup-manager:v1.6.6", "tidb_backup_manager_image", ...),
-        ("operatorImage", "registry/operator:1", "tidb_discovery_image", ...),
-        ("features", ["VolumeReplacing=true"], "features", FeatureGates(volume_replacing=True)),
-        ("controllerManager.logLevel", 4, "v", 4),
-        ("controllerManager.workers", 10, "workers", 10),
-        ("controllerManager.selector", ["version!=canary", "zone=a"], "selector", "version!=canary,zone=a"),
-        ("controllerManager.shards", 3, "shards", 3),
-        ("controllerManager.observe", True, "observe", True),
-        ("controllerManager.autoFailover", False, "auto_failover", False),
-        ("controllerManager.pdFailoverPeriod", "1m", "pd_failover_period", 60.0),
-        ("controllerManager.tikvFailoverPeriod", "1m30s", "tikv_failover_period", 90.0),
-        ("controllerManager.tidbFailoverPeriod", "1m", "tidb_failover_period", 60.0),
-        ("controllerManager.tiflashFailoverPeriod", "1m", "tiflash_failover_period", 60.0),
-        ("controllerManager.dmMasterFailoverPeriod", "1m", "dm_master_failover_period", 60.0),
-        ("controllerManager.dmWorkerFailoverPeriod", "1m", "dm_worker_failover_period", 60.0),
-        ("controllerManager.leaderLeaseDuration", "30s", "leader_lease_duration", 30.0),
-        ("controllerManager.leaderRenewDeadline", "12s", "leader_renew_deadline", 12.0),
-        ("controllerManager.leaderRetryPeriod", "3s", "leader_retry_period", 3.0),
-        ("controllerManager.kubeClientQPS", 7.5, "kube_client_qps", 7.5),
-        ("controllerManager.kubeClientBurst", 9, "kube_client_burst", 9),
-        ("controllerManager.crossNamespaceReferences", "consent", "cross_namespace_references", BY_CONSENT),
-        (
-            "controllerManager.crossNamespaceReferences",
-            "a:*,b:c",
-            "cross_namespace_references",
-            parse_policy("a:*,b:c"),
-        ),
-        ("controllerManager.crossNamespaceReferences", "allow", "cross_namespace_references", parse_policy("allow")),
-        ("controllerManager.extraArgs", ["--drain-timeout=10s"], "drain_timeout", 10.0),
-    ],
-)
+_VALUES: Sequence[tuple[str, object, str, object]] = [
+    ("clusterScoped", False, "cluster_scoped", False),
+    ("tidbBackupManagerImage", "pingcap/tidb-backup-manager:v1.6.6", "tidb_backup_manager_image", ...),
+    ("operatorImage", "registry/operator:1", "tidb_discovery_image", ...),
+    ("features", ["VolumeReplacing=true"], "features", FeatureGates(volume_replacing=True)),
+    ("controllerManager.logLevel", 4, "v", 4),
+    ("controllerManager.workers", 10, "workers", 10),
+    ("controllerManager.selector", ["version!=canary", "zone=a"], "selector", "version!=canary,zone=a"),
+    ("controllerManager.shards", 3, "shards", 3),
+    ("controllerManager.observe", True, "observe", True),
+    ("controllerManager.autoFailover", False, "auto_failover", False),
+    ("controllerManager.pdFailoverPeriod", "1m", "pd_failover_period", 60.0),
+    ("controllerManager.tikvFailoverPeriod", "1m30s", "tikv_failover_period", 90.0),
+    ("controllerManager.tidbFailoverPeriod", "1m", "tidb_failover_period", 60.0),
+    ("controllerManager.tiflashFailoverPeriod", "1m", "tiflash_failover_period", 60.0),
+    ("controllerManager.dmMasterFailoverPeriod", "1m", "dm_master_failover_period", 60.0),
+    ("controllerManager.dmWorkerFailoverPeriod", "1m", "dm_worker_failover_period", 60.0),
+    ("controllerManager.leaderLeaseDuration", "30s", "leader_lease_duration", 30.0),
+    ("controllerManager.leaderRenewDeadline", "12s", "leader_renew_deadline", 12.0),
+    ("controllerManager.leaderRetryPeriod", "3s", "leader_retry_period", 3.0),
+    ("controllerManager.kubeClientQPS", 7.5, "kube_client_qps", 7.5),
+    ("controllerManager.kubeClientBurst", 9, "kube_client_burst", 9),
+    ("controllerManager.debugAddr", "127.0.0.1:6061", "debug_addr", "127.0.0.1:6061"),
+    ("controllerManager.crossNamespaceReferences", "consent", "cross_namespace_references", BY_CONSENT),
+    (
+        "controllerManager.crossNamespaceReferences",
+        "a:*,b:c",
+        "cross_namespace_references",
+        parse_policy("a:*,b:c"),
+    ),
+    ("controllerManager.crossNamespaceReferences", "allow", "cross_namespace_references", parse_policy("allow")),
+    ("controllerManager.extraArgs", ["--drain-timeout=10s"], "drain_timeout", 10.0),
+]
+"""A value of the chart, and the option that is it: the same value, unless another one is expected."""
+
+_WITHOUT_VALUE = {
+    "kubeconfig": "a pod has its service account",
+    "resync-duration": "v1.6's chart has no value either; the comment of extraArgs shows it",
+    "drain-timeout": "the pod's terminationGracePeriodSeconds is fixed, and longer",
+    "metrics-addr": "the Service, the probes and the NetworkPolicy name its port",
+    "admission-webhook-addr": "the Service and the NetworkPolicy name its port",
+    "leader-resource-lock": "the value accepts leases alone, the default",
+}
+"""Flags that only `extraArgs` sets, and why."""
+
+
+@pytest.mark.parametrize(("value", "given", "option", "expected"), _VALUES)
 @pytest.mark.rule("scheduler-deployment-9")
 def test_a_value_is_the_flag(helm: Helm, value: str, given: Any, option: str, expected: Any) -> None:
     assert (given if expected is ... else expected) == getattr(_options(helm.template({value: given})), option)
+
+
+def test_each_flag_has_a_value_or_a_reason_to_have_none(helm: Helm) -> None:
+    others = {"controllerManager.detectNodeFailure": True, "controllerManager.admissionWebhook.create": True}
+    given = {value: given for value, given, *_ in _VALUES if value != "controllerManager.extraArgs"} | others
+    flags = [argument.lstrip("-").partition("=")[0] for argument in arguments(helm.template(given))]
+    assert sorted(described()) == sorted([*flags, *_WITHOUT_VALUE])
 
 
 @pytest.mark.rule("scheduler-deployment-9")

@@ -34,6 +34,7 @@
   (list "kube-client-qps" $own.kubeClientQPS)
   (list "kube-client-burst" $own.kubeClientBurst)
   (list "admission-webhook" (ternary (include "tidb-operator.admission.name" .) "" $own.admissionWebhook.create))
+  (list "debug-addr" $own.debugAddr)
   (list "observe" (ternary "true" "" $own.observe))
   (list "v" $own.logLevel)
 ) -}}
