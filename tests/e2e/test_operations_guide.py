@@ -3,7 +3,7 @@
 import contextlib
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,11 @@ from threading import Event, Thread
 import pytest
 import yaml
 
+from kube.objects import Json
+from kube.resources import PODS
+from manifests import ADVANCED_STATEFUL_SET
 from sandbox.dataplane.runtime import DataPlane
+from sandbox.world import load_crds
 from tests.e2e import operators, worlds
 from tests.e2e.guides import KUBECTL, PATIENCE, Shell, anchor, commands, plain
 from tests.e2e.operators import ROOT, Operator
@@ -26,6 +30,8 @@ _TIMINGS = replace(worlds.TIMINGS, peer_moves=2.0)
 """A store's data leave it slowly enough for a reader to see it: details are shown every 2 s."""
 _FLAGS = ("--v=4", *(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb")))
 """The log then reports every wait."""
+_OF_SLOTS = "A pod in the middle"
+"""The section for clusters of Advanced StatefulSets."""
 
 
 def test_every_link_of_the_guide_leads_somewhere() -> None:
@@ -54,10 +60,37 @@ def test_the_commands_of_the_guide_show_the_documented_output(tmp_path: Path) ->
     ):
         terminal = _Terminal(place, tmp_path, operator)
         text = GUIDE.read_text()
-        with terminal.watching() as watch:
-            for part in _PART.finditer(text):
-                line = text.count("\n", 0, part.start()) + 1
-                terminal.do(part, watch, f"{GUIDE.name}:{line}")
+        begin, end = _section(text, _OF_SLOTS)
+        terminal.follow([part for part in _PART.finditer(text) if not begin <= part.start() < end])
+
+
+@pytest.mark.slow
+@pytest.mark.rule("4.4")
+def test_the_commands_of_the_guide_remove_a_pod_in_the_middle(tmp_path: Path) -> None:
+    if not KUBECTL.exists():
+        pytest.skip("kubectl was not built: make controlplane")
+    crds = (worlds.CRD, *load_crds(ADVANCED_STATEFUL_SET))
+    with (
+        worlds.sandbox(tmp_path, crds, timings=_TIMINGS) as place,
+        operators.running(
+            place.new_log(), place.environment(), *_FLAGS, "--features=AdvancedStatefulSet=true"
+        ) as operator,
+    ):
+        body = _cluster()
+        body["spec"]["tikv"]["replicas"] = 4
+        worlds.create_cluster(place.client, body, "default")
+        worlds.await_ready(place, operator, "basic", "default")
+        terminal = _Terminal(place, tmp_path, operator)
+        text = GUIDE.read_text()
+        terminal.follow(_PART.finditer(text, *_section(text, _OF_SLOTS)))
+        pods = place.client.list_page(PODS, "default", label_selector="app.kubernetes.io/component=tikv").items
+        assert ["basic-tikv-0", "basic-tikv-2", "basic-tikv-3"] == sorted(pod.metadata.name for pod in pods)
+
+
+def _section(text: str, heading: str) -> tuple[int, int]:
+    """Where a section of the guide begins and ends."""
+    begin = text.index(f"\n## {heading}\n")
+    return begin, text.index("\n## ", begin + 1)
 
 
 class _Watch:
@@ -102,6 +135,13 @@ class _Terminal:
         self._ill: dict[str, _Illness] = {}
         self._shell = Shell(place, directory)
         (directory / "basic.yaml").write_text(yaml.safe_dump(_cluster()))
+
+    def follow(self, parts: Iterable[re.Match[str]]) -> None:
+        """Do what the parts of the guide say, in turn."""
+        with self.watching() as watch:
+            for part in parts:
+                line = part.string.count("\n", 0, part.start()) + 1
+                self.do(part, watch, f"{GUIDE.name}:{line}")
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[_Watch]:
@@ -165,7 +205,7 @@ class _Illness:
             data_plane.crash("default", pod)
 
 
-def _cluster() -> object:
+def _cluster() -> Json:
     tree = sample("basic")
     for component, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
         tree["spec"][component] |= {"replicas": replicas, "maxFailoverCount": 3}
