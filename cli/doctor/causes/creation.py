@@ -1,10 +1,14 @@
 """Pods and claims that the API server does not let a StatefulSet create; only events show the reason."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from cli.doctor.causes.texts import Message, Text, causes
 from cli.doctor.facts import Facts, field_of, is_deleted, name_of
-from cli.doctor.finding import Sign
+from cli.doctor.finding import Cause, Sign
+from member.objects.stateful_set import is_advanced
+
+_PATIENCE = timedelta(minutes=1)
 
 
 def _creation_rejections(facts: Facts) -> Iterator[Message]:
@@ -81,4 +85,24 @@ _OTHER = Text(
     "`kubectl describe statefulset` shows all that it says.",
 )
 
-CAUSES = causes(_creation_rejections, _TEXTS, _OTHER)
+
+def _ignored_stateful_sets(facts: Facts) -> Iterator[Sign]:
+    """Advanced StatefulSets that their controller has not noticed; a rejection would explain why it reports nothing."""
+    for stateful_set in facts.stateful_sets:
+        status, created = stateful_set.get("status") or {}, stateful_set["metadata"].get("creationTimestamp")
+        is_noticed = not is_advanced(stateful_set) or "observedGeneration" in status
+        if is_noticed or facts.events(stateful_set, "StatefulSet", "FailedCreate"):
+            continue
+        if facts.lasts(created, _PATIENCE):
+            message = "the controller of Advanced StatefulSets has not noticed it, and creates no pods"
+            yield Sign(f"StatefulSet {name_of(stateful_set)}", message, "status.observedGeneration")
+
+
+CAUSES = (
+    *causes(_creation_rejections, _TEXTS, _OTHER),
+    Cause(
+        "AdvancedStatefulSetsIgnored",
+        "Start it (`advancedStatefulset.create` in the chart), or read in its log why it fails.",
+        _ignored_stateful_sets,
+    ),
+)

@@ -850,3 +850,21 @@ def test_delete_slots_of_native_stateful_sets_have_no_effect(group: str, slots: 
             told["DeleteSlotsIgnored"].field,
             told["DeleteSlotsIgnored"].value,
         )
+
+
+@pytest.mark.rule("4.4")
+@pytest.mark.parametrize(
+    ("group", "created", "status", "reported"),
+    [
+        ("apps.pingcap.com/v1", LONG_AGO, {"replicas": 3}, True),
+        ("apps.pingcap.com/v1", JUST_NOW, {"replicas": 3}, False),
+        ("apps.pingcap.com/v1", LONG_AGO, {"replicas": 3, "observedGeneration": 1}, False),
+        ("apps/v1", LONG_AGO, {"replicas": 3}, False),
+    ],
+)
+def test_reports_an_advanced_stateful_set_that_no_controller_notices(
+    group: str, created: str, status: Json, reported: bool
+) -> None:
+    there = of("basic-tikv", apiVersion=group, spec={"replicas": 3}, status=status)
+    there["metadata"]["creationTimestamp"] = created
+    assert reported == ("AdvancedStatefulSetsIgnored" in found(facts(statefulsets=[there])))
