@@ -27,6 +27,7 @@ from simulate.invariants.reporting import unserved
 from simulate.judge.alerts import Recorded
 from simulate.judge.cross_references import CrossReferenceJudge
 from simulate.judge.end_state import Leaves, end_state
+from simulate.judge.fulfilled import unfulfilled
 from simulate.judge.judge import Invariants, Neighbourhood, Violation
 from simulate.judge.lies import LieJudge, is_judged
 from simulate.judge.outages import OutageJudge
@@ -158,6 +159,8 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
             judge.report("O10", f"not at rest after {plan.budget} s: {_said(engine, plan)}")
         else:
             rested_at = engine.elapsed
+        for what in unfulfilled(judge.state, plan) if plan.fulfilled else ():
+            judge.report("fulfilled", what)
         for what in unfinished(judge.state.all, plan.ends_beside):
             judge.report("O10", what)
         judge.end()

@@ -10,9 +10,11 @@ in one thread, and a sync runs to its end.
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from typing import Protocol
 
@@ -21,8 +23,10 @@ import msgspec
 from controllers.controller import Result, Sync
 from kube.objects import Json, Object, condition_of
 from kube.resources import NAMESPACES, PODS, SECRETS, TIDB_CLUSTERS
-from member.context import Settings
+from member.components import with_workload, workloads
+from member.context import OwnCluster, Settings
 from member.labels import INSTANCE
+from member.lifecycle.workload import Workload
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import ConnectionLost, Request, Response, Transport, TransportError
@@ -47,6 +51,9 @@ _PASSES = 300
 
 _TURNS = 30 * _PASSES
 """The same if a pass is many turns."""
+
+NEWER = "example.com/newer"
+"""The label that a newer operator adds to pods."""
 
 
 class Judge(Protocol):
@@ -156,6 +163,7 @@ class Engine:
         self._request_faults = RequestFaults((), 1, self.clock.now)
         self._write_counts = WriteCounts(())
         self._events = Events(self)
+        self._installed = ExitStack()
         self._request_rules = RequestRules(self.clock, lambda what: self.judge.report("R13", what))
 
     @property
@@ -201,6 +209,12 @@ class Engine:
         if self._interleaver is not None:
             self._interleaver.end_all()
         self.world.data_plane.end_commands()
+        self._installed.close()
+
+    def install_newer(self) -> None:
+        """Let operators that start from now on give every pod template the label NEWER, until the plan ends."""
+        for own in workloads():
+            self._installed.enter_context(with_workload(replace(own, stateful_set=partial(_labelled, own))))
 
     def trouble(self, trouble: plans.Trouble) -> None:
         """Let a share of the requests fail for some time."""
@@ -466,3 +480,10 @@ class Engine:
         """True if a cluster is Ready and the operator has nothing left to do."""
         ready, progress = (self.condition(kind, key) for kind in ("Ready", "Progressing"))
         return ready.get("status") == "True" and progress.get("reason") == "Done"
+
+
+def _labelled(own: Workload, tc: OwnCluster, config_map: str) -> Json:
+    """The StatefulSet that a newer operator builds."""
+    built = own.stateful_set(tc, config_map)
+    built["spec"]["template"]["metadata"]["labels"][NEWER] = "yes"
+    return built

@@ -115,7 +115,7 @@ class Events:
                 self._waiting.append(event)
                 if len(self._waiting) == 1:
                     self._edit_in_order()
-            case plan.Crash() | plan.Permits() | plan.Feature():
+            case plan.Crash() | plan.Permits() | plan.Feature() | plan.Newer():
                 self._begin_anew(event)
             case plan.Trouble():
                 self._engine.trouble(event)
@@ -184,11 +184,13 @@ class Events:
         except NotFound:
             self._engine.note("user", f"finds no {resource} {name}")
 
-    def _begin_anew(self, event: plan.Crash | plan.Permits | plan.Feature) -> None:
+    def _begin_anew(self, event: plan.Crash | plan.Permits | plan.Feature | plan.Newer) -> None:
         if isinstance(event, plan.Permits):
             self._engine.settings = replace(self._engine.settings, references=parse_policy(event.flag))
         if isinstance(event, plan.Feature):
             self._engine.settings = replace(self._engine.settings, advanced_stateful_sets=event.on)
+        if isinstance(event, plan.Newer):
+            self._engine.install_newer()
         self._restart(event.seconds, None)
 
     def _restart(self, after: float, at: int | None) -> None:

@@ -101,6 +101,12 @@ class Feature(_Triggered, frozen=True, kw_only=True, tag="feature", tag_field="f
     seconds: float = 1.0
 
 
+class Newer(_Triggered, frozen=True, kw_only=True, tag="newer", tag_field="fault"):
+    """The administrator installs an operator that gives every pod template one more label (FP10)."""
+
+    seconds: float = 1.0
+
+
 class Refused(_Triggered, frozen=True, kw_only=True, tag="refused", tag_field="fault"):
     """One write is refused with an error (FP4)."""
 
@@ -231,6 +237,7 @@ Fault: TypeAlias = (
     Crash
     | Permits
     | Feature
+    | Newer
     | Refused
     | Denied
     | Lost
@@ -349,6 +356,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     - `serves_at`: seconds at which the clusters must be Ready with all their objects; 0 disables the check.
     - `outage`: what surfaces must show meanwhile (`simulate.judge.outages`).
     - `stuck`: a roll that waits for ever must be named (`simulate.judge.stuck_rolls`).
+    - `fulfilled`: what is not in StatefulSets is judged at the end, too (`simulate.judge.fulfilled`).
     - `lying`: servers lie meanwhile, which limits what counts as a violation (`simulate.judge.lies`).
     - `across`: the end of an object that refers into the cluster's namespace (`simulate.judge.cross_references`).
     """
@@ -377,6 +385,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     across: CrossReference | None = None
     lying: Lying | None = None
     stuck: StuckRoll | None = None
+    fulfilled: bool = False
 
     @property
     def ends_done(self) -> bool:

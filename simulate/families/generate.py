@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from simulate.engine import plan as plans
 from simulate.engine.plan import InvalidPlan, Plan
 from simulate.families import (
+    additions,
     backup_faults,
     clocks,
     consents,
@@ -74,6 +75,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 
 
 FAMILIES: Mapping[str, Family] = by_name(
+    additions.FAMILY,
     backup_faults.FAMILY,
     clocks.FAMILY,
     consents.FAMILY,
