@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from apis.overlays import overlay_annotation
 from cli import manifests
 from cli.manifests import Manifest
 from cli.plan import DOES_NOT, FAILED, GOES, Plan, PlanFailed, html_of, page_of, plan_of, run
@@ -89,6 +90,17 @@ def test_a_field_without_effect_is_a_warning() -> None:
     (warning,) = document["warnings"]
     assert "spec.tidb.config.store" in warning
     assert f"Warning: {warning}" in " ".join(rendered(page_of(plan)).split())
+
+
+@pytest.mark.slow
+def test_an_overlay_restarts_its_component_and_a_misspelled_field_is_a_warning() -> None:
+    after = cluster()
+    overlay = '{"template":{"spec":{"hostPID":true,"hostIPCs":true}}}'
+    after["metadata"]["annotations"] = {overlay_annotation("tidb"): overlay}
+    plan = planned(cluster(), after)
+    (document,) = plan.document["clusters"]
+    assert [("basic-tidb-0", "restarts")] == steps(plan)
+    assert "hostIPCs: is not known" in document["warnings"][0]
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from apis.overlays import overlay_annotation
 from kube.resources import LEASES, TIDB_CLUSTERS
 from tests.e2e import operators
 from tests.e2e.marks import IN_ONE_WORLD
@@ -54,11 +55,13 @@ def test_diff_shows_what_a_paused_cluster_holds_back(place: Place, namespace: st
     place.client.patch(TIDB_CLUSTERS, name, namespace, {"spec": {"paused": True}})
     assert (0, "", "") == diff(environment, namespace)
 
-    place.client.patch(TIDB_CLUSTERS, name, namespace, {"spec": {"tidb": {"replicas": 3}}})
+    overlay = {"metadata": {"annotations": {overlay_annotation("tikv"): '{"template":{"spec":{"hostIPC":true}}}'}}}
+    place.client.patch(TIDB_CLUSTERS, name, namespace, overlay | {"spec": {"tidb": {"replicas": 3}}})
     code, shown, complaints = diff(environment, namespace)
     assert (1, "") == (code, complaints)
     assert shown.startswith(f"# TidbCluster {namespace}/{name} is paused: its changes below wait until spec.paused is")
     assert "-  replicas: 1" in shown
+    assert "+      hostIPC: true" in shown
 
 
 def test_an_api_server_that_is_not_there_is_no_difference(place: Place, namespace: str) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from apis.crd import TIDB_CLUSTER, definition
+from apis.overlays import overlay_annotation
 from cli.doctor.finding import Severity
 from kube.objects import Json
 from kube.resources import (
@@ -76,6 +77,17 @@ def test_a_cluster_that_is_suspended_and_resumed_has_no_finding(world: OperatorW
     assert [] == world.every(PODS)[1:]  # discovery runs on
     world.change(suspendAction=None)
     finds_nothing_until_ready(world)
+
+
+@pytest.mark.rule("13.2")
+def test_reports_an_overlay_that_is_refused(world: OperatorWorld) -> None:
+    key = overlay_annotation("tidb")
+    for text in ('{"template":{"spec":{"hostNetwork":true}}}', None):
+        world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": {key: text}}})
+        world.run(2.0)
+        found = findings(world, "basic")
+        fields = {f'metadata.annotations["{key}"].template.spec.hostNetwork'} if text else set()
+        assert fields == {finding.field for finding in found if finding.reason == "InvalidSpec"}, found
 
 
 @pytest.mark.slow
