@@ -157,7 +157,7 @@ def log_tailer(
     }
     if tailer is not None and tailer.use_sidecar:
         rest = f"sleep {tailer.sleep_time_seconds}; " if tailer.sleep_time_seconds else ""
-        command = f"trap '{rest}exit 0' TERM; touch {quoted(file)}; tail -n0 -F {quoted(file)} & wait $!"
+        command = f'trap "{rest}exit 0" TERM; touch {quoted(file)}; tail -n0 -F {quoted(file)} & wait $!'
         container["restartPolicy"] = "Always"
     container["command"] = ["sh", "-c", command]
     if tailer is not None:

@@ -24,6 +24,7 @@ from member.components import workload, workload_names
 from member.lifecycle.workload import Workload
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
+RECORDED_HERE = Path(__file__).with_name("recorded")
 DISCOVERY_IMAGE = "pingcap/tidb-operator:v1.6.6"
 KINDS = {"Service", "StatefulSet", "Deployment", "ConfigMap", "ServiceAccount", "Role", "RoleBinding"}
 
@@ -53,6 +54,7 @@ _ADDED_BY_SERVER: list[tuple[str, object]] = [
     (r".*/(initContainers/\d+|containers/[1-9]\d*)/imagePullPolicy", "IfNotPresent"),
     (r".*Probe/httpGet/scheme", "HTTP"),
     (r"/spec/template/spec/dnsPolicy", "ClusterFirst"),
+    (r"/spec/template/spec/containers/\d+/ports/\d+/protocol", "TCP"),
     (r".*/containers/0/imagePullPolicy", "IfNotPresent"),
     (r".*Probe/(periodSeconds|timeoutSeconds|successThreshold|failureThreshold)", _ANY),
     (r"/spec/type", "ClusterIP"),
@@ -70,15 +72,21 @@ _NOT_RECORDED = re.compile(
 """Parts that recordings omit, and parts unknown to v1.6."""
 
 
+def recorded(name: str) -> Json:
+    """A recorded file; skips if the recordings are not beside the repository."""
+    found = [path for path in (RECORDED_HERE / f"{name}.json", GOLDEN / f"{name}.json") if path.exists()]
+    if not found:
+        pytest.skip("the recordings of v1.6 are not beside the repository")
+    tree: Json = json.loads(found[0].read_text())
+    return tree
+
+
 class Recording:
     """One recorded file."""
 
     def __init__(self, name: str, model: type[Cluster] = TidbCluster) -> None:
         """`model` is the kind of the clusters in question."""
-        path = GOLDEN / f"{name}.json"
-        if not path.exists():
-            pytest.skip("the recordings of v1.6 are not beside the repository")
-        items: list[Json] = json.loads(path.read_text())["items"]
+        items: list[Json] = recorded(name)["items"]
         self.items = [item for item in items if item["kind"] in KINDS]
         self.claims = [item for item in items if item["kind"] == "PersistentVolumeClaim"]
         self.raw_clusters = [item for item in items if item["kind"] == model.__name__]

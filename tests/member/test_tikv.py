@@ -143,7 +143,7 @@ def test_native_sidecars_are_the_last_init_containers_and_handle_sigterm(seconds
         "name": "rocksdblog",
         "image": "busybox:1.26.2",
         "imagePullPolicy": "IfNotPresent",
-        "command": ["sh", "-c", f"trap '{rest}exit 0' TERM; touch {log}; tail -n0 -F {log} & wait $!"],
+        "command": ["sh", "-c", f'trap "{rest}exit 0" TERM; touch {log}; tail -n0 -F {log} & wait $!'],
         "volumeMounts": [{"name": "tikv", "mountPath": "/var/lib/tikv"}],
         "resources": {"limits": {"cpu": "1"}},
         "restartPolicy": "Always",
