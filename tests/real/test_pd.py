@@ -36,8 +36,9 @@ def test_a_version_a_setting_and_the_number_of_members_change_without_the_loss_o
     before = cluster.pd("cluster")["id"]
     cluster.change(version=NEW)
     cluster.waits(lambda: cluster.images("pd") == {NEW})
-    cluster.change(pd={"config": "lease = 5\n"})
-    cluster.waits(lambda: cluster.pd("config").get("lease") == 5)
+    # 5 is the default
+    cluster.change(pd={"config": "lease = 6\n"})
+    cluster.waits(lambda: cluster.pd("config").get("lease") == 6)
     for replicas in (5, 3):
         cluster.change(pd={"replicas": replicas})
         cluster.waits(lambda count=replicas: cluster.members() == names(*range(count)))  # type: ignore[misc]

@@ -134,7 +134,7 @@ def plane(clock: FakeClock) -> Plane:
     """Discovery and one PD."""
     made = Plane(clock)
     made.start("discovery")
-    made.start("pd", config='[replication]\nlocation-labels = ["zone", "host"]\nmax-replicas = 1\n')
+    made.start("pd", config='lease = 6\n[replication]\nlocation-labels = ["zone", "host"]\nmax-replicas = 1\n')
     made.advance(2)
     return made
 
@@ -147,8 +147,10 @@ def test_stores_before_bootstrap_are_refused_in_pds_exact_words(plane: Plane) ->
 
 
 def test_the_config_shows_booleans_and_lists_as_texts_and_keeps_pd_toml(plane: Plane) -> None:
-    replication = json.loads(plane.ask("GET", "/pd/api/v1/config").body)["replication"]
+    config = json.loads(plane.ask("GET", "/pd/api/v1/config").body)
+    replication = config["replication"]
 
+    assert 6 == config["lease"]
     assert ("zone,host", 1, "true") == tuple(
         replication[key] for key in ("location-labels", "max-replicas", "enable-placement-rules")
     )

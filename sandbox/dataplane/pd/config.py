@@ -20,6 +20,8 @@ _DEFAULTS = b"""{
  "replication": {"max-replicas": 3, "location-labels": "", "strictly-match-label": "false",
   "enable-placement-rules": "true", "enable-placement-rules-cache": "false", "isolation-level": ""}}"""
 
+_LEASE = 5
+
 
 class Config:
     """`schedule` and `replication` as PD's API shows them: booleans of `replication` are texts."""
@@ -66,6 +68,15 @@ class Config:
     def _merge(self, section: str, values: Mapping[str, object]) -> None:
         for key, value in values.items():
             self.sections[section][key] = _as_shown(value, self.sections[section].get(key))
+
+
+def lease(toml: str) -> int:
+    """The seconds of a leader's lease by a member's pd.toml, which PD's API does not change."""
+    try:
+        return int(tomllib.loads(toml).get("lease", _LEASE))
+    except ValueError:
+        # a member that has joined is not checked
+        return _LEASE
 
 
 def _as_shown(value: object, before: object) -> object:

@@ -14,7 +14,9 @@ from kube.objects import Json
 from ports import duration
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
+from sandbox.dataplane.listening import configuration
 from sandbox.dataplane.pd.cluster import Member, PdCluster, RemovalRefused
+from sandbox.dataplane.pd.config import lease
 from sandbox.dataplane.pd.etcd import gateway
 from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.pd.stores import Store, StoreRefused, Stores, is_reserved, store_labels
@@ -237,7 +239,7 @@ def _get_config(call: _Call) -> Response:
         "name": call.process.name,
         "client-urls": "http://0.0.0.0:2379",
         "data-dir": "/var/lib/pd",
-        "lease": 5,
+        "lease": lease(configuration(call.process.launch)),
         "log": {"level": "info", "format": "text", "file": log_file},
     }
     return _json(200, body | call.cluster.config.sections | {"cluster-version": call.cluster.stores.cluster_version})
