@@ -245,8 +245,8 @@ class Machine:
             path = versions.get(launch.version) or list(versions.values())[-1]
             # TiFlash finds its libraries beside it
             yield (str(path.parent), f"/{name}") if name == "tiflash" else (str(path), f"/{name}")
-        yield from ((str(path), f"/{name}") for name, path in self._tools.items())
-        if repository(launch.image) in manager.IMAGES:
+        if manager.program(repository(launch.image), launch.command):
+            yield from ((str(path), f"/{name}") for name, path in self._tools.items())
             yield from ((directory, directory) for directory in manager.directories())
         yield from ((str(self._volume(disk.uid)), mount.rstrip("/")) for mount, disk in sorted(launch.disks.items()))
         yield from ((str(file), path) for path, file in files.items())

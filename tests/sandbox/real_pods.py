@@ -26,6 +26,9 @@ NAMESPACE = "default"
 
 _TIMINGS = Timings(secret_refresh=0.1)
 
+_WITHIN = 90.0
+"""Seconds for any step: a busy machine needs many for a few processes."""
+
 LIVES = "while true; do sleep 1; done"
 
 
@@ -117,7 +120,7 @@ def said(world: World, uid: str, text: str) -> str:
     def printed() -> str:
         return found if text in (found := output(world, uid)) else ""
 
-    return eventually(printed, told=lambda: output(world, uid))
+    return eventually(printed, _WITHIN, lambda: output(world, uid))
 
 
 def answered(world: World, url: str) -> Response:
@@ -133,7 +136,7 @@ def answered(world: World, url: str) -> Response:
 
 
 def holds(condition: Callable[[], bool], what: Callable[[], object]) -> None:
-    eventually(condition, told=what)
+    eventually(condition, _WITHIN, what)
 
 
 # a virtual environment may be in /tmp, which containers do not see

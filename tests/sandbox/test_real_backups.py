@@ -14,6 +14,7 @@ from apis.backups import Backup
 from apis.decoding import decode
 from apis.tidbcluster import TidbCluster
 from cli import manifests
+from kube.client import Client
 from kube.objects import Json, condition_of
 from kube.resources import (
     BACKUPS,
@@ -30,7 +31,6 @@ from member.backups.pods import ManagerSettings
 from sandbox.processes import manager
 from sandbox.world import World
 from tests.e2e import operators
-from tests.e2e.waiting import eventually
 from tests.e2e.worlds import SAMPLES
 from tests.sandbox import stand_in_br
 from tests.sandbox.real_pods import LIVES, NAMESPACE, PYTHON, holds, processes, program, running
@@ -85,6 +85,12 @@ def local(prefix: str) -> Json:
     return {"prefix": prefix, "volume": _VOLUME, "volumeMount": {"name": "backups", "mountPath": _MOUNT}}
 
 
+def ended(client: Client, job: str) -> tuple[int | None, int | None]:
+    """The numbers of a Job's pods that have succeeded and failed."""
+    status: Json = client.get(JOBS, job, NAMESPACE).decode().get("status") or {}
+    return status.get("succeeded"), status.get("failed")
+
+
 @pytest.fixture(autouse=True)
 def _no_thread_left_behind() -> None:
     """The threads of pods end with the module's sandbox."""
@@ -133,7 +139,7 @@ def test_a_restore_reads_the_files_of_a_backup(place: Place, whole: Json) -> Non
     assert ("Complete", "449000000000") == (restored["phase"], restored.get("commitTs")), restored
     assert ["hello", "restore", "full", *where] == json.loads((place.files("whole") / "restored").read_text("utf-8"))
     client = place.world.client()
-    eventually(lambda: client.get(JOBS, "restore-whole", NAMESPACE).decode()["status"].get("succeeded") == 1)
+    holds(lambda: ended(client, "restore-whole") == (1, None), lambda: ended(client, "restore-whole"))
     assert "Succeeded" == place.pod("restore-whole")["status"]["phase"]
 
 
@@ -144,7 +150,7 @@ def test_a_failure_of_br_shows_in_the_conditions_the_job_and_the_pod(place: Plac
     assert "BackupDataToRemoteFailed" == failed["reason"]
     assert failed["message"].startswith("BR ended with exit code 1: Error: unknown flag: --comression")
     client = place.world.client()
-    eventually(lambda: client.get(JOBS, "backup-mistyped", NAMESPACE).decode()["status"].get("failed") == 1)
+    holds(lambda: ended(client, "backup-mistyped") == (None, 1), lambda: ended(client, "backup-mistyped"))
     pod = place.pod("backup-mistyped")
     end = pod["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ("Failed", 1, "Error") == (pod["status"]["phase"], end["exitCode"], end["reason"])
