@@ -89,8 +89,9 @@ class Component:
 
         The CRD fills in `baseImage`, so its default is not the user's choice (defaults-and-validation.md 2.1).
         """
-        is_chosen = self.workload.base_image not in (None, "", self.type.default_image)
-        return bool(self.spec.image) and not self.wanted_version and not is_chosen
+        if not self.spec.image or self.wanted_version:
+            return False
+        return self.workload.base_image in (None, "", self.type.default_image)
 
     @property
     def version_field(self) -> str:

@@ -1,6 +1,7 @@
 """The owner of the data in a volume claim, from its labels and annotations (objects.md 13.1, lifecycle.md F40)."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 
 from apis.components import component_names
 
@@ -36,6 +37,6 @@ def is_claim_of(cluster: str, name: str, labels: Mapping[str, str]) -> bool:
 
 def cluster_id_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
     """The id of the PD cluster whose data is in a claim; empty if the data is no longer needed."""
-    if labels.get(COMPONENT_LABEL) not in component_names(lambda row: row.claims.hold_data):
+    if labels.get(COMPONENT_LABEL) not in component_names(attrgetter("claims.hold_data")):
         return ""
     return "" if DEFER_DELETING in annotations else labels.get(CLUSTER_ID_LABEL, "")

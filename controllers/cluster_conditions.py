@@ -46,10 +46,15 @@ _ENDED = "ServingAgain"
 """The reason of the event that reports the end of an outage."""
 
 
-def ready(tc: Cluster, verdict: Verdict | None = None, what_runs: str = "TiDB cluster") -> ConditionValue:
+def ready(
+    tc: Cluster,
+    parts: Mapping[str, ConditionValue],
+    verdict: Verdict | None = None,
+    what_runs: str = "TiDB cluster",
+) -> ConditionValue:
     """The value of Ready for a cluster, from the status that this reconcile observed.
 
-    `verdict` is the outage that explains all others; None if there is no outage.
+    `parts` are the values for its components. `verdict` is the outage that explains all others; None if there is none.
     """
     if verdict:
         return False, verdict.reason, verdict.message
@@ -60,8 +65,8 @@ def ready(tc: Cluster, verdict: Verdict | None = None, what_runs: str = "TiDB cl
         what = "Statefulset(s) are in progress"
         return False, "StatefulSetNotUpToDate", f"{what}: {outdated} are outdated" if outdated else what
     judged = sorted([(each.type.unready.rank, each.name) for each in components if each.type.unready])
-    unready = next((name for _, name in judged if not _serves(tc, name)), None)
-    return component_ready(tc, unready) if unready else (True, READY, f"{what_runs} is fully up and running")
+    unready = next((parts[name] for _, name in judged if not parts[name][0]), None)
+    return unready or (True, READY, f"{what_runs} is fully up and running")
 
 
 def headline(ctx: ClusterContext) -> Verdict | None:
@@ -80,6 +85,11 @@ def _rank_as_cause(component: Component) -> tuple[bool, int]:
     """The sort key of a component: the outage of the one with the lowest key is the headline."""
     row = component.type
     return not (row.outage and row.outage.stops_all), row.unready.rank if row.unready else 0
+
+
+def components_ready(tc: Cluster) -> dict[str, ConditionValue]:
+    """The value of Ready for each component of the spec."""
+    return {own.name: component_ready(tc, own.name) for own in workloads(tc)}
 
 
 def component_ready(tc: Cluster, name: str) -> ConditionValue:
@@ -130,8 +140,8 @@ def with_progress(value: ConditionValue, news: ConditionValue) -> ConditionValue
     return value if news[1] == DONE or sentence in news[2] else (holds, reason, f"{sentence}; {news[2]}")
 
 
-def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
-    """Set the components' conditions in the working copy of the status.
+def set_component_conditions(ctx: ClusterContext, parts: Mapping[str, ConditionValue], now: datetime) -> None:
+    """Set the components' conditions in the working copy of the status; `parts` are their values of Ready.
 
     Records events when outages begin or end, and when a rolling restart begins to stand still.
     """
@@ -145,7 +155,7 @@ def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
         if outcome is None:
             continue
         news = (isinstance(outcome, Waiting | Failed), outcome.reason, outcome.message)
-        serves = (False, verdict.reason, verdict.message) if verdict else component_ready(ctx.tc, name)
+        serves = (False, verdict.reason, verdict.message) if verdict else parts[name]
         _report(ctx, name, condition_of(part.conditions, READY), verdict)
         if outcome.reason == STANDS_STILL != condition_of(part.conditions, PROGRESSING).get("reason"):
             _record(ctx, name, WARNING, STANDS_STILL, outcome.message)

@@ -86,9 +86,10 @@ def is_labelled_within(claim: Object, now: Now) -> float:
     A claim that a scale-in left behind gets none.
     """
     meta = claim.metadata
+    if not meta.labels.keys().isdisjoint(IDS) or labels.PVC_DEFER_DELETING in meta.annotations:
+        return 0.0
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
-    is_complete = not own or labels.PVC_DEFER_DELETING in meta.annotations or any(key in meta.labels for key in IDS)
-    return 0.0 if is_complete else _time_left(meta, _JOINING + _FOLLOWING, now)
+    return _time_left(meta, _JOINING + _FOLLOWING, now) if own else 0.0
 
 
 def _time_left(meta: ObjectMeta, period: float, now: Now) -> float:

@@ -7,6 +7,7 @@ because labels change no member.
 
 from collections.abc import Collection, Sequence
 from functools import partial
+from operator import attrgetter
 
 from apis import pod_commands
 from apis.components import component_names
@@ -35,7 +36,7 @@ async def act(ctx: ClusterContext) -> Outcome:
     # pods that are being deleted keep their labels
     pods = [pod for pod in found if not pod.metadata.deletion_timestamp]
     cluster_id, unknown = _cluster_id(ctx, pods)
-    with_claims = component_names(lambda row: row.claims.labelled, ctx.tc.kind)
+    with_claims = component_names(attrgetter("claims.labelled"), ctx.tc.kind)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, with_claims)}
     begun = {name for name, claim in claims.items() if pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations}
     joining: list[Done] = []

@@ -6,7 +6,7 @@ must delete the pod, so that both are recreated.
 
 from collections.abc import Mapping
 from functools import reduce
-from operator import and_
+from operator import and_, attrgetter
 
 from apis.components import component_names
 from kube.actions import Emit
@@ -38,7 +38,7 @@ async def act(ctx: ClusterContext) -> Outcome:
         if missing and await _delete(ctx, pod, missing):
             deleted.append(f"{pod.metadata.name} ({', '.join(missing)})")
 
-    holding = component_names(lambda row: row.claims.hold_data, ctx.tc.kind)
+    holding = component_names(attrgetter("claims.hold_data"), ctx.tc.kind)
     await conclude_all(look(pod) for name in holding for pod in pods_of(ctx, name) if may_be_orphan(pod))
     if not deleted:
         return Done()

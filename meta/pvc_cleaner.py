@@ -5,6 +5,7 @@ pod is gone, the StatefulSet lacks its ordinal, PD lacks its member or store (I1
 """
 
 from itertools import chain
+from operator import attrgetter
 
 from apis import predicates
 from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
@@ -44,8 +45,8 @@ async def act(ctx: ClusterContext) -> Outcome:
     """
     if ctx.tc.spec.paused:
         return Done("paused")
-    holding = claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind))
-    deferred = claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred, ctx.tc.kind))
+    holding = claims_of_cluster(ctx, component_names(attrgetter("claims.hold_data"), ctx.tc.kind))
+    deferred = claims_of_cluster(ctx, component_names(attrgetter("claims.deferred"), ctx.tc.kind))
     await conclude_all(chain((_unlock(ctx, claim) for claim in holding), (_go_on(ctx, obj) for obj in deferred)))
     return Done()
 

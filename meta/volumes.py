@@ -22,7 +22,15 @@ from member.observed.claims import Claim
 from member.outcome import Done, Outcome
 from meta.apart import conclude_all
 from meta.identity import is_labelled_within, of_volume
-from meta.reading import Volume, cached_volume, claims_of_cluster, is_named_after, retry_on_conflict, volume_of
+from meta.reading import (
+    Volume,
+    cached_volume,
+    claims_of_cluster,
+    is_for,
+    is_named_after,
+    retry_on_conflict,
+    volume_of,
+)
 
 _DELETE = "Delete"
 
@@ -57,10 +65,12 @@ async def _keep(ctx: ClusterContext, claim: Object, policy: str) -> None:
     read first.
     """
     name = claim.decode_as(Claim).spec.volume_name
-    if cached_volume(ctx, name) is None and is_named_after(name, claim):
+    cached = cached_volume(ctx, name)
+    if cached is None and is_named_after(name, claim):
         await _introduce(ctx, claim, name, policy)
-    elif volume := volume_of(ctx, claim):
-        await set_policy(ctx, claim, volume, policy)
+    elif volume := (cached if cached and is_for(cached, claim) else volume_of(ctx, claim)):
+        if not _is_kept(claim, volume, policy):
+            await set_policy(ctx, claim, volume, policy)
     else:
         await _report_missing(ctx, claim)
 
@@ -99,12 +109,18 @@ async def set_policy(ctx: ClusterContext, claim: Object, volume: Object, policy:
 
 async def _written(ctx: ClusterContext, claim: Object, volume: Object, policy: str) -> Object:
     meta, has = volume.metadata, volume.decode_as(Volume).spec.persistent_volume_reclaim_policy
-    if meta.deletion_timestamp or (of_volume(claim).matches(volume) and policy in ("", has)):
+    if _is_kept(claim, volume, policy):
         return volume
     written = await Apply(PERSISTENT_VOLUMES, _desired(claim, meta.name, policy), volume)
     if written is not volume and has != policy:
         await _tell(ctx, meta.name, policy)
     return written
+
+
+def _is_kept(claim: Object, volume: Object, policy: str) -> bool:
+    """True if nothing is to be written: the volume has its labels and the policy, or it is being deleted."""
+    has = volume.decode_as(Volume).spec.persistent_volume_reclaim_policy
+    return bool(volume.metadata.deletion_timestamp) or (policy in ("", has) and of_volume(claim).matches(volume))
 
 
 async def _tell(ctx: ClusterContext, volume: str, policy: str) -> None:

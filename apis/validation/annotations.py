@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 
 from apis import overlays
 from apis.cluster import Cluster
@@ -25,7 +26,7 @@ def check(tc: Cluster) -> Iterator[Problem]:
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _MOST_BYTES:
         yield Problem("metadata.annotations", None, f"must not exceed {_MOST_BYTES} bytes in total; they have {size}")
-    for component in component_names(lambda row: row.has_delete_slots, tc.kind):
+    for component in component_names(attrgetter("has_delete_slots"), tc.kind):
         yield from _check_slots(annotations, slots_annotation(component))
     yield from overlays.check(tc)
 

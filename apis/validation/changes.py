@@ -6,6 +6,7 @@ difference without effect, or with a destructive one, is refused with the way ba
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from apis import config, images, toml
 from apis.accessor import Component, find, workloads
@@ -190,7 +191,7 @@ def _obstacle_to_tls(running: Running) -> tuple[str, str] | None:
         return "while PD is suspended, because its members know each other by their URLs", "resume the cluster"
     if running.pd_replicas > 1:
         return "while PD has more than one member", "scale PD to 1 before changing it"
-    stores = component_names(lambda row: row.is_store)
+    stores = component_names(attrgetter("is_store"))
     several = [name for name in stores if (running.stateful_sets.get(name) or _NOTHING)["spec"].get("replicas", 1) > 1]
     if several:
         fields = " and ".join(f"spec.{name}.suspendAction.suspendStatefulSet" for name in several)

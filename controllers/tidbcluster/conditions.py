@@ -9,7 +9,14 @@ from types import MappingProxyType
 
 from apis.components import TIDB_CLUSTER, component_names
 from controllers import unheeded
-from controllers.cluster_conditions import headline, pending_changes, ready, set_component_conditions, with_progress
+from controllers.cluster_conditions import (
+    components_ready,
+    headline,
+    pending_changes,
+    ready,
+    set_component_conditions,
+    with_progress,
+)
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import ReconcileContext
 from member.outcome import NotDone
@@ -24,7 +31,8 @@ def conditions(
 
     `commands` are the unfinished commands of pods. They come first, because other stages may wait for their restarts.
     """
-    set_component_conditions(ctx, now)
+    parts = components_ready(ctx.tc)
+    set_component_conditions(ctx, parts, now)
     named = {*component_names(of=TIDB_CLUSTER), *commands}
     news = progressing({**commands, **ctx.outcomes}, "cluster", named)
     more = {
@@ -33,4 +41,4 @@ def conditions(
         **unheeded.conditions(ctx),
         **pending_changes(ctx),
     }
-    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc, headline(ctx)), news), **more}
+    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc, parts, headline(ctx)), news), **more}

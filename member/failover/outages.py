@@ -4,7 +4,7 @@ A verdict waits until an outage has lasted some seconds, so that a leader electi
 holds until the outage ends. After a restart of the operator, the stored condition shows that the outage has begun.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -62,16 +62,18 @@ _OUT_OF_SERVICE = "out of service"
 
 def judge(ctx: ClusterContext, members: Iterable[Workload]) -> Outcome:
     """Store the verdicts in `ctx.unavailable`; the outcome sets the next check of an outage."""
-    looks = [look for member in members if (look := _judge(ctx, member))]
+    known = ctx.memory.stopwatches.known(_OUT_OF_SERVICE)
+    looks = [look for member in members if (look := _judge(ctx, member, known))]
     return Done(retry_after=min(looks, default=None))
 
 
-def _judge(ctx: ClusterContext, member: Workload) -> float | None:
-    """Seconds until the next check of one component; None if it serves."""
+def _judge(ctx: ClusterContext, member: Workload, known: Collection[str]) -> float | None:
+    """Seconds until the next check of one component; None if it serves. `known`: those that were out of service."""
     name, watches = member.name, ctx.memory.stopwatches
     verdict = _verdict(ctx, member) if _is_expected(ctx, name) else None
     if verdict is None:
-        watches.forget(_OUT_OF_SERVICE, name)
+        if name in known:
+            watches.forget(_OUT_OF_SERVICE, name)
         return None
     stored = _stored(ctx, name)
     lasted = watches.look(_OUT_OF_SERVICE, name, ctx.deps.clock).seconds

@@ -7,6 +7,7 @@ depends on the records. When the lost member has returned, the record is dropped
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -253,7 +254,7 @@ async def clear_requested(ctx: ClusterContext, component: str, has_records: bool
     Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
     """
     command = ctx.tc.metadata.annotations.get(CLEAR_FAILURE_RECORDS)
-    known = component_names(lambda row: row.replaceable, ctx.tc.kind)
+    known = component_names(attrgetter("replaceable"), ctx.tc.kind)
     if command is None or (command in known and command != component):
         return False
     if command not in known:

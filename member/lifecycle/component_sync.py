@@ -15,7 +15,7 @@ from structlog.contextvars import bound_contextvars
 
 from apis import predicates
 from apis.accessor import Component, find
-from apis.components import ComponentType, component_type, with_needed
+from apis.components import ComponentType, component_type, component_types, with_needed
 from kube.apply import OwnerGone
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
@@ -143,8 +143,9 @@ def _lacks_components(ctx: ClusterContext) -> bool:
     """True if the spec lacks a component that runs, or that may run unseen by the cache (F1)."""
     if ctx.removed:
         return True
-    absent = [name for name in ctx.observations if find(ctx.tc, name) is None]
-    return any(predicates.tells_of_stateful_set(ctx.tc, name) for name in absent)
+    tc = ctx.tc
+    absent = [row for row in component_types(tc.kind) if row.slot.spec(tc.spec) is None]
+    return bool([row for row in absent if (status := row.status(tc.status)) and status.stateful_set])
 
 
 async def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
@@ -453,9 +454,12 @@ async def _not_as_wanted(
     remade = await recreate_unstarted(ctx, member.name, live, body, wanted)
     if remade := remade or await recreate_for_lost(ctx, member.name, live, body):
         return remade
-    refused = _other_mounts(ctx, spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
+    mounts = mounts_differ(body, wanted)
+    refused = (_other_mounts(ctx, spec, body, wanted) if mounts else None) or _without_certificates(
+        ctx, spec, body, wanted
+    )
     refused = refused or _too_new_for_kubernetes(ctx, spec, wanted, body)
-    if refused or as_it_runs or not mounts_differ(body, wanted) or _lacks_components(ctx):
+    if refused or as_it_runs or not mounts or _lacks_components(ctx):
         return refused
     return await _with_other_volumes(ctx, member, spec, live, wanted)
 
@@ -470,8 +474,8 @@ def refused_upgrade(ctx: ClusterContext, member: Workload) -> Refused | None:
 
 
 def _refused_volumes(ctx: ClusterContext, member: Workload) -> Refused | None:
-    spec, live = find(ctx.tc, member.name), ctx.stateful_set(member.name)
-    if spec is None or live is None or member.name in ctx.removed:
+    spec = find(ctx.tc, member.name)
+    if spec is None or member.name in ctx.removed or (live := ctx.stateful_set(member.name)) is None:
         return None
     body = live.decode()
     if image_of(body, member.name) == spec.image:

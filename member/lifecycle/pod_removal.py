@@ -41,7 +41,8 @@ class PodRemoval:
     @property
     def begun(self) -> bool:
         """True if a note or a mark says that the pod is leaving."""
-        return not all(_MARKS.isdisjoint(carrier.metadata.annotations) for _, carrier in self._carriers())
+        carriers = self.claims if self.pod is None else (*self.claims, self.pod)
+        return bool([carrier for carrier in carriers if not _MARKS.isdisjoint(carrier.metadata.annotations)])
 
     @property
     def since(self) -> datetime | None:

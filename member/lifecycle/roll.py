@@ -169,7 +169,7 @@ async def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
 
 def _has_started_nowhere(view: RollView) -> bool:
     """True if pods have the newest revision, and none of them is Ready or can still become it."""
-    if view.is_on_delete:
+    if view.is_on_delete or view.has_ready_on_newest():
         return False
     updated = [pod for pod in view.rolling_pods(view.cached) if pod.updated]
     return bool(updated) and not any(pod.ready or pod.starting for pod in updated)
@@ -233,15 +233,14 @@ async def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
             return Roll(
                 True, strategy, _waiting(view, "all pods run the new revision; raising the partition above them")
             )
-    unfinished = await give_back(view.ctx, view.component, view.rolling) or await call_hook(
-        view.ctx, view.component, FINISH, view.rolling.finish(view.ctx)
-    )
-    if unfinished:
-        return Roll(True, strategy, unfinished)
+    if unresumed := await give_back(view.ctx, view.component, view.rolling):
+        return Roll(True, strategy, unresumed)
+    if unfinished := await call_hook(view.ctx, view.component, FINISH, view.rolling.finish(view.ctx)):
+        return Roll(True, strategy, unfinished, others_resumed=True)
     if in_upgrade:
         set_phase(view.ctx, view.component, NORMAL)
         await tell_end(view.ctx, view.component)
-    return Roll(True, strategy)
+    return Roll(True, strategy, others_resumed=True)
 
 
 async def _begin(view: RollView, desired: Json, changed: str) -> Roll:

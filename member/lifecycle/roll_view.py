@@ -111,6 +111,15 @@ class RollView:
         in_order = self.body["spec"].get("podManagementPolicy") == "OrderedReady"
         return _without_those_to_come(found) if in_order else found
 
+    def has_ready_on_newest(self) -> bool:
+        """True if a pod that the StatefulSet should have is Ready on the newest revision."""
+        by_name = {pod.metadata.name: pod for pod in self.cached}
+        for ordinal in ordinals_of(self.body).ordinals:
+            pod = by_name.get(pod_name(self.ctx.tc, self.component, ordinal))
+            if pod is not None and self._is_updated(pod) and _is_ready(pod):
+                return True
+        return False
+
     def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
         held = ordinal < partition(self.ctx.tc.metadata.annotations, self.component)
         # under OnDelete a missing pod returns on the newest revision
@@ -118,9 +127,7 @@ class RollView:
         if pod is None:
             return RollingPod(name, ordinal, False, False, False, ignored=ignored, held=held, starting=keeps)
         stays, found = not pod.metadata.deletion_timestamp, cached_activity(self.ctx, self.component, pod)
-        ready = stays and pod.decode_as(Pod).is_ready
-        revision = self._status.get("updateRevision")
-        updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
+        ready, updated = _is_ready(pod), self._is_updated(pod)
         unmet_condition = self._unmet_condition(pod) if updated and ready else ""
         starting = not ready and (self._may_start(pod) if stays else keeps)
         return RollingPod(
@@ -137,6 +144,10 @@ class RollView:
             found is Activity.NEVER_STARTED and not pod.decode_as(Pod).is_unschedulable,
             lacks_claims(self.body, pod),
         )
+
+    def _is_updated(self, pod: Object) -> bool:
+        revision = self._status.get("updateRevision")
+        return not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
 
     def _may_start(self, pod: Object) -> bool:
         """True if a pod has become unready recently and has no known trouble, so that it may still start.
@@ -204,6 +215,10 @@ class RollView:
     @property
     def _status(self) -> Json:
         return self.body.get("status") or {}
+
+
+def _is_ready(pod: Object) -> bool:
+    return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
 
 
 def _without_those_to_come(pods: list[RollingPod]) -> list[RollingPod]:

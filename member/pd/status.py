@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from typing import TypeAlias, cast
 
 from apis.component_statuses import PDStatus
@@ -181,7 +182,7 @@ def _contradiction(pd: PDReads, membership: Membership, healths: Sequence[Health
 
 def _reads_of_stores(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
     """The reads for existing stores, first of all stores, and further reads if there are to be fewer stores."""
-    kinds = component_names(lambda row: row.is_store)
+    kinds = component_names(attrgetter("is_store"))
     sets = {name: live.decode()["spec"] for name in kinds if (live := ctx.stateful_set(name))}
     if sets:
         yield pd.all_stores

@@ -7,7 +7,7 @@ from datetime import datetime
 from apis import predicates
 from apis.component_statuses import StoresStatus, TiKVStatus
 from apis.shared import TiKVStore
-from apis.tidbcluster import TidbCluster
+from dataplane.addresses import AddressBook
 from dataplane.errors import AddressNotUnderstood, DataPlaneError, NotBootstrapped
 from dataplane.pd import DISCONNECTED, DOWN, TOMBSTONE, Store
 from member import api_clients
@@ -68,10 +68,12 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
         return Failed("PDUnreachable", f"{whose}{error}")
     stores = tuple(store for store in listed if store.state_name != TOMBSTONE)
     tombstones = [store for store in listed if store.state_name == TOMBSTONE]
-    if doubt := _lost(status, stores, tombstones) or _moved(ctx, kind, status, stores):
+    book = address_book(ctx.tc)
+    owned = [(store, _is_own(book, kind, store)) for store in stores]
+    if doubt := _lost(status, stores, tombstones) or _moved(ctx, kind, status, owned):
         return Failed("StoresUnknown", f"PD reports {doubt}")
     ctx.stores = stores
-    _set_stores(ctx, kind, status, stores)
+    _set_stores(ctx, kind, status, owned)
     try:
         require_understood_stores(ctx.tc, kind.name, stores)
     except AddressNotUnderstood as error:
@@ -80,7 +82,7 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
     status.tombstone_stores = {
         str(store.id): _store(store, status.tombstone_stores.get(str(store.id)), now)
         for store in tombstones
-        if store.complete and _is_own(ctx.tc, kind, store)
+        if store.complete and _is_own(book, kind, store)
     }
     _set_boot_strapped(status, True)
     _note_pods(ctx, kind)
@@ -95,12 +97,12 @@ def _lost(status: StoresStatus, stores: Sequence[Store], tombstones: Sequence[St
     return f"no stores, not even {', '.join(lost)}; ignoring its answer" if lost and not stores else ""
 
 
-def _moved(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, stores: Iterable[Store]) -> str:
-    """The sentence about stores at other pods than before; empty if PD has reported this for long."""
+def _moved(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, owned: Iterable[tuple[Store, bool]]) -> str:
+    """The sentence about own stores at other pods than before; empty if PD has reported this for long."""
     moves = {}
-    for store in stores:
+    for store, is_own in owned:
         old = status.stores.get(str(store.id))
-        if old is not None and _is_own(ctx.tc, kind, store) and (pod := _pod_name(store)) != old.pod_name:
+        if old is not None and is_own and (pod := _pod_name(store)) != old.pod_name:
             moves[f"{store.id} at {pod}"] = f"store {store.id} at pod {pod}, until now at {old.pod_name}"
     lasting = ctx.memory.failure_timers.update(f"moved {kind.name}", moves, ctx.deps.clock)
     if not (new := [sentence for move, sentence in moves.items() if lasting[move].seconds < _BELIEVED_AFTER]):
@@ -113,16 +115,18 @@ def _set_boot_strapped(status: StoresStatus, found: bool) -> None:
         status.boot_strapped = found
 
 
-def _set_stores(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, stores: tuple[Store, ...]) -> None:
-    """Divide the stores of a kind into the cluster's own and peers'; address and label decide (F31)."""
+def _set_stores(
+    ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, owned: Iterable[tuple[Store, bool]]
+) -> None:
+    """Divide the stores of a kind into the cluster's own and peers'."""
     now = ctx.deps.clock.wall()
     before = status.peer_stores | status.stores
     status.stores, status.peer_stores = {}, {}
-    for store in stores:
+    for store, is_own in owned:
         if not store.complete or not kind.has(store):
             continue
         record = _store(store, before.get(str(store.id)), now)
-        (status.stores if _is_own(ctx.tc, kind, store) else status.peer_stores)[record.id] = record
+        (status.stores if is_own else status.peer_stores)[record.id] = record
 
 
 def _note_pods(ctx: ReconcileContext, kind: StoreKind) -> None:
@@ -136,8 +140,9 @@ def _note_pods(ctx: ReconcileContext, kind: StoreKind) -> None:
             without_store(ctx, pod)
 
 
-def _is_own(tc: TidbCluster, kind: StoreKind, store: Store) -> bool:
-    return kind.has(store) and address_book(tc).ordinal_of(kind.name, store.address) is not None
+def _is_own(book: AddressBook, kind: StoreKind, store: Store) -> bool:
+    """True for one of the cluster's own stores; address and label decide (F31)."""
+    return kind.has(store) and book.ordinal_of(kind.name, store.address) is not None
 
 
 def _store(store: Store, old: TiKVStore | None, now: datetime) -> TiKVStore:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from controllers.cluster_conditions import component_ready, ready, with_progress
-from controllers.conditions import progressing
+from apis.tidbcluster import TidbCluster
+from controllers.cluster_conditions import component_ready, components_ready, ready, with_progress
+from controllers.conditions import ConditionValue, progressing
 from kube.objects import Json
 from member.outcome import Done, Refused, Waiting
 from tests.member.clusters import cluster
@@ -34,6 +35,10 @@ def status(**changed: Any) -> Json:
 CLAIM = {"resources": {"requests": {"storage": "1Gi"}}}
 
 
+def ready_of(tc: TidbCluster) -> ConditionValue:
+    return ready(tc, components_ready(tc))
+
+
 @pytest.mark.parametrize(
     ("changed", "spec", "reason"),
     [
@@ -51,7 +56,7 @@ CLAIM = {"resources": {"requests": {"storage": "1Gi"}}}
 )
 @pytest.mark.rule("lifecycle-2.3")
 def test_the_first_matching_row_wins(changed: Json, spec: Json, reason: str) -> None:
-    found = ready(cluster(status=status(**changed), **spec))
+    found = ready_of(cluster(status=status(**changed), **spec))
     assert (reason == "Ready", reason) == found[:2]
 
 
@@ -60,7 +65,7 @@ def test_ready_counts_the_pods_left_in_a_rolling_restart(revisions: Json) -> Non
     live = revisions | {"replicas": 3, "updatedReplicas": 1}
     tc = cluster(status=status(tikv={"statefulSet": live, "phase": "Upgrade"}))
     told = "Statefulset(s) are in progress: 2 of 3 pods of tikv are outdated"
-    assert (False, "StatefulSetNotUpToDate", told) == ready(tc)
+    assert (False, "StatefulSetNotUpToDate", told) == ready_of(tc)
     assert (True, "Ready", "all requested replicas are serving; 2 of 3 pods are outdated") == component_ready(
         tc, "tikv"
     )
@@ -86,7 +91,7 @@ def test_a_cause_that_work_waits_for_stands_once_in_the_message_of_ready() -> No
 def test_an_unready_pod_does_not_serve_even_if_its_server_is_healthy() -> None:
     tc = cluster(status=status(tidb={"statefulSet": SETTLED | {"readyReplicas": 1}}))
     assert [True, True, False] == [component_ready(tc, name)[0] for name in ("pd", "tikv", "tidb")]
-    assert (False, "TiDBUnhealthy") == ready(tc)[:2]
+    assert (False, "TiDBUnhealthy") == ready_of(tc)[:2]
 
 
 def test_the_cause_of_pending_pods_follows_the_error_in_the_spec() -> None:
