@@ -3,6 +3,7 @@
 A copy shares the memory of this process copy-on-write, so that a world with one past can have several futures.
 """
 
+import gc
 import os
 import pickle
 import selectors
@@ -47,6 +48,8 @@ class Forks(Generic[T]):
         pid = os.fork()
         if pid == 0:
             os.close(reading)
+            # a collection here would copy the memory of all objects that exist now
+            gc.freeze()
             _work_and_exit(work, writing)
         os.close(writing)
         self._selector.register(reading, selectors.EVENT_READ, _Child(pid, self._count))

@@ -3,11 +3,18 @@ traceback. A crash of the interpreter, and SIGABRT, print the stacks of all thre
 """
 
 import faulthandler
+import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+
+_ALLOCATIONS = 50_000
+"""The number of new containers before the next garbage collection.
+
+Modules and JSON trees leave no cycles behind: with Python's 700, collections take a tenth of the CPU of a plan.
+"""
 
 
 def start(program: str) -> int:
@@ -16,6 +23,7 @@ def start(program: str) -> int:
     The import takes most of a second, in which Ctrl-C would make Python print a traceback. If the parent process made
     the program ignore Ctrl-C, as shells do for background jobs, the program keeps ignoring it.
     """
+    gc.set_threshold(_ALLOCATIONS)
     if sys.stderr:
         faulthandler.enable()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

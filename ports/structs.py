@@ -5,6 +5,7 @@ msgspec inspects a Struct at the first use of its type, and two threads that do 
 """
 
 import threading
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -34,6 +35,7 @@ def convert(tree: object, model: type[_T]) -> _T:
     return msgspec.convert(tree, model)
 
 
+@cache
 def type_info(model: type[Any]) -> inspect.Type:
     """The type as `msgspec.inspect` describes it, which also prepares the type and the types of its fields."""
     with _lock:
