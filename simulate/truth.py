@@ -17,7 +17,7 @@ from kube.objects import Json
 from kube.resources import SECRETS, TIDB_CLUSTERS
 from ports.randomness import Randomness, SeededRandomness
 from rehearsal.change import LONGEST, Scene, change, entered
-from rehearsal.damage import Damage, Outage, damage
+from rehearsal.damage import Damage, Outage, Spell, damage
 from rehearsal.drill import ANOTHER_REPLICA, Loss, When, drill, has_begun, named
 from rehearsal.film import Film, Watcher
 from rehearsal.forecast import Forecast, Step, forecast
@@ -190,17 +190,24 @@ class _Camera(NoJudge):
 def damages_differ(drilled: Damage, happened: Damage) -> Iterator[str]:
     """The differences of all but times, which differ by the phases of resyncs and probes.
 
-    Whether two servers fail to serve in the same moment depends on these phases, too.
+    Whether two servers fail to serve in the same moment depends on these phases, too, and so does the end of a restart
+    that is under way when the loss happens.
     """
-    blinks = {outage.component for each in (drilled, happened) for outage in each.outages if _is_blink(outage)}
+    both = (drilled, happened)
+    blinks = {outage.component for each in both for outage in each.outages if _is_blink(outage)}
+    blinks |= {step.component for each in both for step in each.steps if _ends_with_the_loss(step)}
     one, other = _effects(drilled, blinks), _effects(happened, blinks)
     for what in one:
         if one[what] != other[what]:
             yield f"{what}: drilled {one[what]}, happened {other[what]}"
 
 
-def _is_blink(outage: Outage) -> bool:
-    return outage.seconds is not None and outage.seconds < _TOGETHER
+def _is_blink(lapse: Outage | Spell) -> bool:
+    return lapse.seconds is not None and lapse.seconds < _TOGETHER
+
+
+def _ends_with_the_loss(step: Step) -> bool:
+    return step.begins < 0 and step.ends is not None and step.ends < _TOGETHER
 
 
 def _effects(found: Damage, blinks: Collection[str]) -> dict[str, object]:
@@ -209,13 +216,17 @@ def _effects(found: Damage, blinks: Collection[str]) -> dict[str, object]:
     return {
         "stops": [(outage.component, outage.ready, outage.needed, outage.seconds is None) for outage in lasting],
         "regions": sorted(
-            {(spell.hurt, spell.seconds is None) for spell in found.spells if spell.hurt != "leaderless"}
+            {
+                (spell.hurt, spell.seconds is None)
+                for spell in found.spells
+                if spell.hurt != "leaderless" and not _is_blink(spell)
+            }
         ),
         "failovers": sorted(
             {(failover.pod, failover.substitute, failover.serves is None) for failover in found.failovers}
         ),
         "lowest": {component: count for component, count in _lowest(found).items() if component not in blinks},
-        "restarts": sorted({step.pod for step in found.steps}),
+        "restarts": sorted({step.pod for step in found.steps if not _ends_with_the_loss(step)}),
         "whole": found.whole is not None,
         "end": found.reason,
     }
