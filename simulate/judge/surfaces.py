@@ -19,6 +19,7 @@ from kube.objects import Json, condition_of
 from kube.resources import DM_CLUSTERS, EVENTS, TIDB_CLUSTERS, Resource
 from meta.certificates import CERTIFICATES_VALID
 from simulate.engine.engine import Engine
+from simulate.invariants.facts import status_of
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _WIDE = 250
@@ -83,10 +84,7 @@ def _in_one_line(page: Page) -> str:
 def parts_of(resource: Resource, status: Json) -> Iterator[tuple[str, Json]]:
     """The statuses of the components in the status of a cluster of this kind."""
     for name in component_names(of=resource.kind):
-        part = status.get(name.removeprefix("dm-") if resource == DM_CLUSTERS else name)
-        # PD's microservices are listed by name
-        part = part or (status.get("pdms") or {}).get(name)
-        if part:
+        if part := status_of({"status": status}, name.removeprefix("dm-") if resource == DM_CLUSTERS else name):
             yield name, part
 
 

@@ -27,11 +27,20 @@ def part_of(facts: Facts, component: str) -> Json:
     """The status of a component that should run."""
     if facts.kind == DM_CLUSTER:
         component = component.removeprefix("dm-")
-    # PD's microservices are listed by name
-    listed = {str(each.get("name")): each for each in facts.spec.get("pdms") or ()}
-    found: Json = facts.status.get(component) or (facts.status.get("pdms") or {}).get(component) or {}
-    wanted = facts.spec.get(component) or listed.get(component)
-    return found if wanted and found.get("phase") != "Suspend" else {}
+    if not _is_wanted(facts.spec, component):
+        return {}
+    first, *rest = component.split("-")
+    own = facts.status.get("".join([first, *(word.title() for word in rest)]))
+    found: Json = own or (facts.status.get("pdms") or {}).get(component) or {}
+    return found if found.get("phase") != "Suspend" else {}
+
+
+def _is_wanted(spec: Json, component: str) -> bool:
+    """True if a spec has a component: by its own field, as a microservice of PD by name, or as a part of TiCI."""
+    if any(each.get("name") == component for each in spec.get("pdms") or ()):
+        return True
+    whole, _, part = component.partition("-")
+    return bool((spec.get(whole) or {}).get(part) if part else spec.get(whole))
 
 
 def is_observed(component: str, part: Json) -> bool:
