@@ -5,6 +5,7 @@ from functools import partial
 from apis import predicates
 from apis.components import component_type
 from apis.identity import known_cluster_ids
+from apis.ordinals import desired_ordinals
 from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
 from apis.shared import PDMember
 from apis.validation import changes
@@ -45,13 +46,17 @@ def _serving(ctx: ReconcileContext) -> Outcome:
 
 
 def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
-    """The wait before another member joins: every present pod must be a healthy member, except lost ones (8.3 BETTER).
+    """The wait before another member joins: every present pod must be a healthy member (8.3 BETTER).
 
-    While there is no cluster, Discovery lets no pod begin one before all wanted pods have asked it (F40).
+    Lost pods need not be, nor pods that leave before they have joined: Discovery does not let these join. While there is
+    no cluster, Discovery lets no pod begin one before all wanted pods have asked it (F40).
     """
     if not _has_begun(ctx):
         return None
     pd, lost = ctx.status.pd, failover.replaced(ctx)
+    if not ctx.unstarted_pd_members:
+        wanted = desired_ordinals(ctx.tc, "pd")
+        lost |= {pod for pod in pd.unjoined_members if ordinal_of(pod) not in wanted}
     joined = len(pd.members) >= predicates.actual_replicas(ctx.tc, "pd") - len(lost)
     ill = {name for name, member in pd.members.items() if not member.health} | (pd.unjoined_members.keys() - lost)
     if pd.synced and joined and not ill:
