@@ -92,7 +92,7 @@ prometheus: ## Build Prometheus with its discovery of Kubernetes' pods for tests
 helm: ## Build Helm for tests and `make manifests` (needs Go)
 	@hack/helm/build.sh
 
-upstream: ## Build TiDB Operator v1.6 and the controller of Advanced StatefulSets for tests beside them (needs Go and git)
+upstream: ## Build TiDB Operator v1.6 for tests beside it (needs Go)
 	@hack/upstream/build.sh
 
 peers: .venv/.dev ## Build the program of client-go that tests and benches run beside ours (needs Go)
