@@ -112,6 +112,10 @@ class DMDiscovery:
         pods = desired_pods(dc, _MASTER)
         if reason := leaving(dc, pod.pod, pods, self._clusters, _MASTER):
             raise Refused(reason)
+        record = dc.status.master.failure_members.get(pod.pod)
+        if record and not record.member_deleted and all(master.name != pod.pod for master in found):
+            # its new master would never serve, and would let no other join
+            raise Refused(f"{pod.pod} is being replaced: waiting for its volume to be deleted, and for a new pod")
         with self._lock:
             self._memory(dc).note_answer(pod.pod, self._clock.now())
         clients = (url.replace(f":{DM_MASTER_PEER_PORT}", f":{DM_MASTER_PORT}") for url in urls)

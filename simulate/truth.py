@@ -190,8 +190,8 @@ class _Camera(NoJudge):
 def damages_differ(drilled: Damage, happened: Damage) -> Iterator[str]:
     """The differences of all but times, which differ by the phases of resyncs and probes.
 
-    Whether two servers fail to serve in the same moment depends on these phases, too, and so does the end of a restart
-    that is under way when the loss happens.
+    These phases also decide whether two servers fail to serve in the same moment, and whether a restart that is under
+    way at the loss ends before it.
     """
     both = (drilled, happened)
     blinks = {outage.component for each in both for outage in each.outages if _is_blink(outage)}

@@ -39,10 +39,14 @@ from member.failover.steps import (
     well_unseen,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Waiting
-from member.polling import next_poll
+from member.polling import next_poll, seconds_since
 
 _REASON = "DMMasterFailover"
+_JOINS_WITHIN = 5.0
+"""Seconds after its start within which a master asks Discovery and joins."""
 
 
 class _MasterFailover(MemberFailover[DMContext, DMFailureMember]):
@@ -112,7 +116,7 @@ async def _replace_master(ctx: DMContext, record: DMFailureMember) -> Outcome:
     masters = api_clients.responding_dm_master(ctx) or api_clients.dm_masters(ctx)
     found = masters.masters()
     lost = next((master for master in found if master.id == record.member_id), None)
-    if lost and (waiting := well_unseen(ctx, MASTER, [record.pod_name])):
+    if lost and (waiting := well_unseen(ctx, MASTER, [record.pod_name]) or _may_join(ctx, record.pod_name)):
         return waiting
     if lost and (waiting := await _remove_master(ctx, masters, found, lost, recorded)):
         return waiting
@@ -123,6 +127,22 @@ async def _replace_master(ctx: DMContext, record: DMFailureMember) -> Outcome:
     await clean_up(ctx, MASTER, record.pod_name, {record.pvc_uid} - {""}, gone)
     record.member_deleted = True
     return Waiting(_REASON, f"the master of pod {record.pod_name} was removed; starting another in its place")
+
+
+def _may_join(ctx: DMContext, name: str) -> Waiting | None:
+    """The wait for a pod that has just started and may have Discovery's permission to join.
+
+    Without its old master in the way it would join, and end before it serves: an unstarted master lets no other join,
+    and DM removes masters by their name alone. Later starts get no permission until the pod has been replaced.
+    """
+    pod = next((pod for pod in pods_of(ctx, MASTER) if pod.metadata.name == name), None)
+    since = pod.decode_as(Pod).running_since(MASTER) if pod else ""
+    # a start in the future is one before the clock was set back
+    if not since or not 0 <= seconds_since(since, ctx.deps.clock.wall()) < _JOINS_WITHIN:
+        return None
+    return Waiting(
+        _REASON, f"waiting for pod {name}, which has just restarted, to fail or serve", next_poll(ctx, MASTER)
+    )
 
 
 async def _remove_master(

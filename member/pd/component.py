@@ -48,8 +48,8 @@ def _serving(ctx: ReconcileContext) -> Outcome:
 def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
     """The wait before another member joins: every present pod must be a healthy member (8.3 BETTER).
 
-    Lost pods need not be, nor pods that leave before they have joined: Discovery does not let these join. While there is
-    no cluster, Discovery lets no pod begin one before all wanted pods have asked it (F40).
+    Lost pods need not be, nor pods that leave before they have joined, which Discovery keeps out. While there is no
+    cluster, Discovery lets no pod begin one before all wanted pods have asked it (F40).
     """
     if not _has_begun(ctx):
         return None

@@ -122,6 +122,19 @@ def test_a_pod_that_is_to_leave_does_not_join() -> None:
 
 
 @pytest.mark.rule("objects-10.4")
+def test_a_pod_whose_master_failover_has_removed_does_not_join_before_it_is_replaced() -> None:
+    failed = {"podName": "sync-dm-master-1", "memberID": "2"}
+
+    def discovery(*listed: int, **record: Any) -> DMDiscovery:
+        dc = cluster(status={"master": {"failureMembers": {"sync-dm-master-1": failed | record}}})
+        return World(dc=dc, there=masters(*listed)).discovery()
+
+    with pytest.raises(Refused, match="sync-dm-master-1 is being replaced"):
+        discovery(0, 2).new(address(1), HERE)
+    # a pod without data that the masters still list is rejected by them
+    assert discovery(0, 1, 2).new(address(1), HERE) == discovery(0, 2, memberDeleted=True).new(address(1), HERE)
+
+
 def test_a_master_listed_alone_has_no_member_to_join() -> None:
     with pytest.raises(Refused, match="no member other than"):
         World(there=masters(1)).discovery().new(address(1), HERE)

@@ -209,5 +209,7 @@ def advanced_controller() -> Path:
     No registry has it, so it is never required.
     """
     if not ADVANCED_CONTROLLER.exists():
-        pytest.skip(f"{ADVANCED_CONTROLLER.relative_to(ROOT)} is missing; tests beside that controller need v0.7.0 of it")
+        pytest.skip(
+            f"{ADVANCED_CONTROLLER.relative_to(ROOT)} is missing; tests beside that controller need v0.7.0 of it"
+        )
     return ADVANCED_CONTROLLER
