@@ -16,7 +16,7 @@ from controllers.conditions import ConditionValue
 from controllers.executor import Executor
 from controllers.stages import Steps
 from controllers.status_pacing import ALL_ALIKE, StatusFields
-from controllers.validity import Check, Validity
+from controllers.validity import Validity
 from kube.objects import Json, Object
 from kube.reading import Readings
 from kube.resources import Resource
@@ -56,8 +56,7 @@ class Kind(Generic[M, C, D, R]):
     - `mistakes`: returns what is wrong with a spec with its defaults by itself.
     - `problems`: returns what is wrong with a spec without mistakes, given what runs; reads caches.
     - `noted`: returns dependencies that record the values read through them, so that a valid spec is judged again only
-      after one of these values, or a field of the status that a check reads, has changed. Without it, the spec is
-      judged in every reconcile.
+      after one of these values has changed. Without it, the spec is judged in every reconcile.
     - `run`: yields the stages, one after another, and puts the outcome that each gets into the context.
     - `status`: returns the context's working copy of the status; `conditions` returns its new conditions.
     - `others_conditions`: returns conditions that another controller decides, e.g. of a Job. They replace all
@@ -112,11 +111,9 @@ class Kind(Generic[M, C, D, R]):
         noted = self.noted
         if noted is None or validity is None:
             return self.mistakes(model) or self.problems(model, deps)
-        checks: tuple[Check[M], ...] = (
-            lambda judged, _: self.mistakes(judged),
-            lambda judged, readings: self.problems(judged, noted(deps, readings)),
+        return validity.problems(
+            owner, lambda readings: self.mistakes(model) or self.problems(model, noted(deps, readings))
         )
-        return validity.problems(owner, model, checks)
 
     def read_unchecked(self, owner: Object) -> M | None:
         """The object with its defaults, valid or not; None if its spec cannot be decoded."""
