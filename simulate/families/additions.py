@@ -1,8 +1,9 @@
 """Changes that v1.6 does not know, under a silence, a loss or a crash.
 
-`addition/new-keys.ticdc@0`: a user gives TiCI's changefeed other keys while TiCDC is silent. `other-class.crash@7`:
-TiKV rolls when the class of its volumes changes, and the operator ends right after its seventh write. `overlay`
-overlays TiKV and TiDB and withdraws one; `newer` installs an operator whose changes wait, before the user's next one.
+`addition/new-keys.ticdc-silent@0`: a user gives TiCI's changefeed other keys while TiCDC is silent.
+`other-class.crash@7`: TiKV rolls when the class of its volumes changes, and the operator ends right after its seventh
+write. `overlay` overlays TiKV and TiDB and withdraws one; `newer` installs an operator whose changes wait, before the
+user's next one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -65,14 +66,14 @@ def _loss(number: int) -> Fault:
 
 _TROUBLES: Mapping[str, Callable[[int], Fault] | None] = {
     "none": None,
-    "ticdc": _silence("ticdc-*"),
-    "pd": _silence("pd-*"),
-    "tikv": _silence("tikv-*"),
+    "ticdc-silent": _silence("ticdc-*"),
+    "pd-silent": _silence("pd-*"),
+    "tikv-silent": _silence("tikv-*"),
     "lost": _loss,
     "crash": lambda write: plans.Crash(write=write, when="after"),
     "unanswered": lambda write: plans.Lost(write=write, when="after"),
 }
-"""What else happens; `ticdc`, `pd` and `tikv` do not answer for a minute."""
+"""What else happens; silent servers do not answer for a minute."""
 
 
 def _plan(rest: str) -> Plan:
@@ -98,7 +99,7 @@ def _plan(rest: str) -> Plan:
 def _plans() -> Iterator[Plan]:
     for name, base in _BASES.items():
         for trouble in _TROUBLES:
-            if trouble != "ticdc" or base.cluster == "searching":
+            if trouble != "ticdc-silent" or base.cluster == "searching":
                 numbers = _WRITES if trouble in ("crash", "unanswered") else (0,)
                 yield from (_plan(f"{name}.{trouble}@{number}") for number in numbers)
 

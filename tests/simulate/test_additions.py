@@ -13,8 +13,10 @@ _PLANS = list(FAMILY.plans())
 def test_each_change_meets_a_silence_a_loss_and_a_crash() -> None:
     rests = {plan.name.partition("/")[2].partition("@")[0] for plan in _PLANS}
     for change in ("new-keys", "other-class", "overlay", "newer"):
-        assert {f"{change}.{trouble}" for trouble in ("pd", "tikv", "lost", "crash", "unanswered")} <= rests
-    assert "new-keys.ticdc" in rests
+        assert {
+            f"{change}.{trouble}" for trouble in ("pd-silent", "tikv-silent", "lost", "crash", "unanswered")
+        } <= rests
+    assert "new-keys.ticdc-silent" in rests
     for plan in _PLANS[::20]:
         assert plan == generated(plan.name)
 
@@ -26,7 +28,9 @@ def test_a_newer_operator_comes_before_the_user() -> None:
     assert (installed.at or 0.0) < (plan.edits[0].at or 0.0)
 
 
-@pytest.mark.parametrize("rest", ["", "newer", "newer.pd", "newer.rain@0", "older.pd@0", "newer.crash@soon"])
+@pytest.mark.parametrize(
+    "rest", ["", "newer", "newer.pd-silent", "newer.rain@0", "older.pd-silent@0", "newer.crash@soon"]
+)
 def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
     with pytest.raises(InvalidPlan, match=r"is no `CHANGE\.TROUBLE@WRITE`"):
         FAMILY.plan(rest)
@@ -37,7 +41,7 @@ def test_refuses_a_name_that_is_no_plan(rest: str) -> None:
 @pytest.mark.parametrize(
     ("name", "part", "defect", "rule"),
     [
-        ("new-keys.ticdc@0", "member.tici.changefeed._is_recorded", lambda *_: True, "fulfilled"),
+        ("new-keys.ticdc-silent@0", "member.tici.changefeed._is_recorded", lambda *_: True, "fulfilled"),
         ("other-class.none@0", "member.volumes.changes._moves", lambda *_: iter(()), "fulfilled"),
         ("overlay.none@0", "member.objects.stateful_set.overlay_of", lambda _: None, "fulfilled"),
         ("newer.none@0", "member.lifecycle.wanted_state.own_change", lambda *_, **__: None, "I42"),
