@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from apis.components import DM_CLUSTER
 from cli.doctor.causes import (
+    admission,
     availability,
     backups,
     certificates,
@@ -23,7 +24,7 @@ from cli.doctor.causes import (
 from cli.doctor.facts import Facts
 from cli.doctor.finding import Cause, Finding, Severity, Sign
 
-OF_ANY_CLUSTER = (*definitions.CAUSES, *operator.OF_ANY_CLUSTER)
+OF_ANY_CLUSTER = (*definitions.CAUSES, *operator.OF_ANY_CLUSTER, *admission.CAUSES)
 
 _TOPICS_OF_CLUSTER: Mapping[str, tuple[Cause, ...]] = {
     "Availability": availability.CAUSES,

@@ -30,6 +30,7 @@ from member.observed.troubles import Event
 from ports.structs import convert
 
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 
 
@@ -38,9 +39,9 @@ class Facts:
     """What was read at `now`, as JSON trees.
 
     `cluster` has this `kind`, and is empty if it does not exist. `listed` has what could be read, by resource: objects
-    of the cluster's namespace, and Leases of all. `unread` says why something could not be read. `operators` are the
-    operator's own pods, `logs` the last lines of containers that ended, by pod and container, `certificates` the
-    contents of the Secrets with certificates; their content is not kept.
+    of the cluster's namespace, Leases of all, and the EndpointSlices of our admission webhooks. `unread` says why
+    something could not be read. `operators` are the operator's own pods, `logs` the last lines of containers that
+    ended, by pod and container, `certificates` what was found in the Secrets with certificates, which are not kept.
     """
 
     now: datetime

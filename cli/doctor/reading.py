@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from urllib.parse import urlencode
 
+from cli.doctor.causes.admission import selector_of, services_of
 from cli.doctor.causes.containers import ended
-from cli.doctor.facts import NETWORK_POLICIES, POD_DISRUPTION_BUDGETS, Facts
+from cli.doctor.facts import ENDPOINT_SLICES, NETWORK_POLICIES, POD_DISRUPTION_BUDGETS, Facts
 from cli.failures import Failure
 from kube.client import Client
 from kube.errors import ApiError, NotFound
@@ -29,6 +30,7 @@ from kube.resources import (
     STATEFUL_SETS,
     STORAGE_CLASSES,
     TIDB_CLUSTERS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
 from member import labels
@@ -54,7 +56,14 @@ _OF_NAMESPACE = (
     BACKUP_SCHEDULES,
     COMPACT_BACKUPS,
 )
-_OF_ALL = (NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, CUSTOM_RESOURCE_DEFINITIONS, LEASES)
+_OF_ALL = (
+    NODES,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    LEASES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
 
 _FIELDS: Mapping[Resource, str] = {
     EVENTS: "type=Warning",
@@ -62,7 +71,8 @@ _FIELDS: Mapping[Resource, str] = {
     # this namespace has a Lease per node
     LEASES: "metadata.namespace!=kube-node-lease",
 }
-_OPERATORS = {labels.NAME: labels.TIDB_OPERATOR, labels.COMPONENT: "controller-manager"}
+_OPERATORS = labels.selector_text({labels.NAME: labels.TIDB_OPERATOR, labels.COMPONENT: "controller-manager"})
+_LABELS: Mapping[Resource, str] = {VALIDATING_WEBHOOK_CONFIGURATIONS: _OPERATORS}
 
 _LINES = 5
 """The number of lines shown of an ended container's log."""
@@ -83,24 +93,44 @@ class _Reader:
     unread: dict[Resource, str] = field(default_factory=dict)
 
     def read(self, resource: Resource, namespace: str = "") -> None:
+        if (found := self._list(resource, namespace, _LABELS.get(resource, ""))) is not None:
+            self.listed[resource] = found
+
+    def endpoints_of_webhooks(self) -> None:
+        """Read the EndpointSlices of the admission webhooks' Services: of all, or they are unread."""
+        configurations = self.listed.get(VALIDATING_WEBHOOK_CONFIGURATIONS, ())
+        slices: list[Json] = []
+        for namespace, name in {service: None for each in configurations for service in services_of(each)}:
+            found = self._list(ENDPOINT_SLICES, namespace, selector_of(name))
+            if found is None:
+                return
+            slices += found
+        self.listed[ENDPOINT_SLICES] = slices
+
+    def _list(self, resource: Resource, namespace: str, label_selector: str) -> Sequence[Json] | None:
+        """The objects of a resource; None, with a note, if they cannot be read."""
         # of Secrets, only their existence
         names_only = resource is SECRETS
         try:
-            fields = _FIELDS.get(resource, "")
-            page = self.client.list_page(resource, namespace, field_selector=fields, metadata_only=names_only)
+            page = self.client.list_page(
+                resource,
+                namespace,
+                label_selector=label_selector,
+                field_selector=_FIELDS.get(resource, ""),
+                metadata_only=names_only,
+            )
         except NotFound:
             # a server without the kind has no objects of it
-            self.listed[resource] = ()
-            return
+            return ()
         except (ApiError, TransportError) as error:
             self.unread[resource] = error.message if isinstance(error, ApiError) else str(error)
-            return
+            return None
         # items of a list need not have an apiVersion
-        self.listed[resource] = [{"apiVersion": resource.api_version} | item.decode() for item in page.items]
+        return [{"apiVersion": resource.api_version} | item.decode() for item in page.items]
 
     def operators(self) -> Sequence[Json]:
         try:
-            found = self.client.list_page(PODS, label_selector=labels.selector_text(_OPERATORS)).items
+            found = self.client.list_page(PODS, label_selector=_OPERATORS).items
         except (ApiError, TransportError):
             return ()
         return [obj.decode() for obj in found]
@@ -116,6 +146,7 @@ def read(client: Client, namespace: str, names: Sequence[str], now: datetime) ->
     clusters = _clusters(client, namespace, names, reader.unread)
     for resource in _OF_ALL:
         reader.read(resource)
+    reader.endpoints_of_webhooks()
     operators = reader.operators()
     around = Facts(now=now, namespace=namespace, listed=reader.listed, unread=reader.unread, operators=operators)
     if clusters is None:
