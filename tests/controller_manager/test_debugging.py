@@ -1,7 +1,10 @@
 """The pages about threads: what they show, that they are on loopback only, and that one profile is taken at a time."""
 
+import re
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import urllib3
@@ -12,6 +15,7 @@ from controller_manager.health import ListenError
 from ports.clock import SystemClock
 from ports.transport import Request
 
+ROOT = Path(__file__).resolve().parents[2]
 _SECOND = Request("GET", "/debug/profile?seconds=1")
 
 
@@ -73,6 +77,25 @@ def test_one_profile_is_taken_at_a_time_and_a_stop_ends_it() -> None:
     server.stop()
     thread.join(10.0)
     assert [200] == answers
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("sleeper")
+def test_the_commands_of_the_guide_show_stacks_and_a_profile(server: DebugServer) -> None:
+    """The port-forward needs a pod; its port is the port of the flag and of the commands."""
+    guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    (port,) = re.findall(r"`-debug-addr=127\.0\.0\.1:(\d+)`", guide)
+    assert [port] == re.findall(r"`kubectl port-forward -n tidb-admin POD (\d+)`", guide)
+    server.start()
+    at_server = f"localhost:{port}", f"127.0.0.1:{server.port}"
+    commands = [each.replace(*at_server) for each in re.findall(r"`(curl [^`]+)`", guide)]
+    threads, profile = (_output(each.replace("seconds=10", "seconds=1")) for each in commands)
+    assert "Thread sleeper:" in threads
+    assert re.search(r"^sleeper;\S+ \d+$", profile, re.MULTILINE)
+
+
+def _output(command: str) -> str:
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=True).stdout
 
 
 @pytest.mark.parametrize(
