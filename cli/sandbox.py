@@ -107,13 +107,14 @@ def simulated_volumes(client: Client, machine: "Machine") -> list[str]:
     return sorted(
         f"{pod.metadata.namespace}/{pod.metadata.name}"
         for pod in client.list_page(PODS).items
-        if _is_simulated(pod.decode()["spec"], machine)
+        if _is_simulated(pod.decode(), machine)
     )
 
 
-def _is_simulated(spec: Json, machine: "Machine") -> bool:
+def _is_simulated(pod: Json, machine: "Machine") -> bool:
+    spec, labels = pod["spec"], pod["metadata"].get("labels") or {}
     programs = [
-        machine.program(container["image"], [*(container.get("command") or ()), *(container.get("args") or ())])
+        machine.program(container["image"], [*(container.get("command") or ()), *(container.get("args") or ())], labels)
         for container in spec["containers"]
     ]
     return not any(programs) and any("persistentVolumeClaim" in volume for volume in spec.get("volumes") or ())

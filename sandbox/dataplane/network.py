@@ -361,6 +361,14 @@ class Network:
             silent = running.hung or self._severed(origin, running, target) is not None
             return not silent and running.process.exit is None and running.process.listens(target)
 
+    def listener(self, address: str, port: int) -> tuple[Running, int] | None:
+        """A process that listens behind an address of this Kubernetes, even one that hangs; None without one."""
+        with self._lock:
+            targets = self._directory.resolve(address, port, "")
+            pairs = [(running, target.port) for target in targets for running in self.of(target.pod_uid)]
+            listening = [(running, port) for running, port in pairs if running.process.listens(port)]
+            return listening[self._randomness.integer(0, len(listening) - 1)] if listening else None
+
     def addresses(self, host: str, origin: Origin) -> list[str]:
         """DNS addresses of a name for a pod."""
         with self._lock:

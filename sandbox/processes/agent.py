@@ -19,7 +19,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _NEW_MOUNTS, _NEW_NAMES, _NEW_PROCESSES, _NEW_NETWORK = 0x00020000, 0x04000000, 0x20000000, 0x40000000
 _DETACH = 2
@@ -34,14 +34,23 @@ Answer = tuple[dict[str, object], Sequence[int]]
 """What a command answers, and the file descriptors that go with it."""
 
 
+class _Pod(NamedTuple):
+    """The process that holds a pod's namespaces, its address, and its link to the bridge."""
+
+    holder: int
+    address: str
+    link: str
+
+
 class Agent:
     """Pods, containers and sockets of the namespaces."""
 
     def __init__(self, gateway: str) -> None:
         """`gateway` is its own address in the pods' network, with the length of the prefix."""
         self._gateway, _, self._prefix = gateway.partition("/")
-        self._pods: dict[str, tuple[int, str]] = {}
-        """The process that holds the namespaces of a pod, and its address, by the pod's name here."""
+        self._network = os.open("/proc/self/ns/net", os.O_RDONLY)
+        self._pods: dict[str, _Pod] = {}
+        """By the pod's name here."""
         self._live: dict[str, int] = {}
         self._ends: dict[int, int] = {}
         self._in_memory: dict[str, set[str]] = {}
@@ -73,14 +82,17 @@ class Agent:
             )
             _ip(*setup, of=holder)
             os.close(go[1])
-            self._pods[pod] = holder, address
+            self._pods[pod] = _Pod(holder, address, name)
         return {}, ()
 
     def end_pod(self, pod: str) -> Answer:
         """Remove a pod's network: its address answers no more. Idempotent."""
         network = self._pods.pop(pod, None)
         if network is not None:
-            _kill(network[0], signal.SIGKILL)
+            # sockets of the gateway may outlive the holder, and the pod's network with them
+            with contextlib.suppress(RuntimeError):
+                _ip(f"link del {network.link}")
+            _kill(network.holder, signal.SIGKILL)
         for path in self._in_memory.pop(pod, ()):
             _check(_LIBC.umount2(path.encode(), _DETACH))
         return {}, ()
@@ -107,7 +119,7 @@ class Agent:
         self, pod: str, container: str, setup: Sequence[str], environment: Mapping[str, str], *, output: int
     ) -> Answer:
         """Start a container's first process in its pod; `setup` is a command that becomes it."""
-        holder, _ = self._pods[pod]
+        holder = self._pods[pod].holder
         pipe = os.pipe()
         middle = os.fork()
         if not middle:
@@ -134,12 +146,24 @@ class Agent:
         if pid in self._ends:
             del self._live[container]
             return {"exit": self._ends.pop(pid), "ports": []}, ()
-        return {"exit": None, "ports": sorted(_ports(self._pods[pod][0])) if pod in self._pods else []}, ()
+        return {"exit": None, "ports": sorted(_ports(self._pods[pod].holder)) if pod in self._pods else []}, ()
 
-    def socket(self) -> Answer:
-        """A TCP socket in the pods' network."""
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        return {}, (made.detach(),)
+    def socket(self, source: str) -> Answer:
+        """A TCP socket of the pod whose address is `source`; without such a pod, one in the pods' network."""
+        holder = {pod.address: pod.holder for pod in self._pods.values()}.get(source)
+        if holder is None:
+            return {}, (socket.socket(socket.AF_INET, socket.SOCK_STREAM).detach(),)
+        with Path(f"/proc/{holder}/ns/net").open("rb") as network:
+            _check(_LIBC.setns(network.fileno(), 0))
+        try:
+            return {}, (socket.socket(socket.AF_INET, socket.SOCK_STREAM).detach(),)
+        finally:
+            _check(_LIBC.setns(self._network, 0))
+
+    def refuse(self, network: str) -> Answer:
+        """Refuse connections to these addresses, e.g. of all Services, except where a socket listens."""
+        _ip(f"route replace local {network} dev lo")
+        return {}, ()
 
     def listen(self, address: str, port: int, kind: str = "tcp") -> Answer:
         """A socket that listens at any address outside pods, e.g. one of a Service."""
@@ -259,6 +283,7 @@ def serve(control: socket.socket, agent: Agent) -> None:
         "signal": agent.signal,
         "look": agent.look,
         "socket": agent.socket,
+        "refuse": agent.refuse,
         "listen": agent.listen,
     }
     while True:

@@ -79,13 +79,9 @@ class Agent:
         """The answer to a command; `output` is a file descriptor to pass. Raises AgentError."""
         return self._exchange(do, arguments, output)[0]
 
-    def socket(self) -> sockets.socket:
-        """A TCP socket in the pods' network. Raises AgentError."""
-        return sockets.socket(fileno=self._exchange("socket", {})[1][0])
-
-    def connect(self, address: str, port: int, timeout: float) -> sockets.socket:
-        """A connection to a pod. Raises AgentError, OSError."""
-        made = self.socket()
+    def connect(self, address: str, port: int, timeout: float, source: str = "") -> sockets.socket:
+        """A connection to a pod, from the pod whose address is `source`, if any. Raises AgentError, OSError."""
+        made = sockets.socket(fileno=self._exchange("socket", {"source": source})[1][0])
         try:
             made.settimeout(timeout)
             made.connect((address, port))

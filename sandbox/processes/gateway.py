@@ -1,7 +1,8 @@
 """What real pods reach beside each other: addresses of Services, simulated pods, the API server, and the DNS server.
 
-For each such address and port a socket listens in the pods' network. A connection to a real process is passed through
-byte by byte; the sandbox's proxy answers one to a simulated process.
+For each such address and port a socket listens in the pods' network; a Service without an endpoint refuses connections,
+as in a cluster. A connection to a real process is passed through byte by byte and comes from the pod that opened it;
+the sandbox's proxy answers one to a simulated process.
 """
 
 import contextlib
@@ -14,6 +15,8 @@ import structlog
 
 from kube.objects import Json
 from kube.resources import PODS, SERVICES
+from ports.clock import Clock
+from sandbox.apiserver.services import ADDRESSES
 from sandbox.cluster import Cluster
 from sandbox.dataplane.network import Network, Origin
 from sandbox.dataplane.runtime import CHANGED
@@ -29,29 +32,35 @@ _DNS_PORT = 53
 _BUFFER = 65536
 _LOOK = 0.5
 _CONNECTS_WITHIN = 5.0
+_RETRY = 0.2
+"""Seconds between two looks at Services without an endpoint: nothing reports each port of a process."""
 
 Play = Callable[[socket.socket, str], None]
 """Plays the simulated server `host:port` on a connection, until it ends."""
 
 
 class Gateway:
-    """An actor that opens a socket for each address of a Service and of a simulated pod, and serves them."""
+    """An actor that opens a socket for each address of a served Service and of a simulated pod, and serves them."""
 
     name = "gateway"
     watches: tuple[Hashable, ...] = (SERVICES, PODS, CHANGED)
 
-    def __init__(self, agent: Agent, cluster: Cluster, network: Network, play: Play, api: ApiEndpoint) -> None:
+    def __init__(
+        self, agent: Agent, cluster: Cluster, network: Network, play: Play, api: ApiEndpoint, *, clock: Clock
+    ) -> None:
         """Raises AgentError if the DNS server or the API server's endpoint cannot listen."""
         self._agent = agent
         self._cluster = cluster
         self._network = network
         self._play = play
         self._api = api
+        self._clock = clock
         self._open: dict[tuple[str, int], socket.socket] = {}
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
         self._woken, self._wake = socket.socketpair()
         self._selector.register(self._woken, selectors.EVENT_READ)
+        agent.ask("refuse", network=str(ADDRESSES))
         self._names = {kind: agent.listen(GATEWAY, _DNS_PORT, kind) for kind in ("udp", "tcp")}
         self._own = (*self._names.values(), agent.listen(GATEWAY, api_endpoint.PORT))
         for listening in self._own:
@@ -61,8 +70,10 @@ class Gateway:
         self._thread.start()
 
     def step(self) -> float | None:
-        """Open and close sockets so that the current Services and simulated pods have one each."""
-        endpoints = set(self._of_services()) | set(self._of_simulated_pods())
+        """Open and close sockets so that each Service with an endpoint and each simulated pod has one."""
+        of_services = self._of_services()
+        served = [place for place in of_services if self._network.listener(*place) is not None]
+        endpoints = {*served, *self._of_simulated_pods()}
         with self._lock:
             for endpoint in self._open.keys() - endpoints:
                 listening = self._open.pop(endpoint)
@@ -77,7 +88,7 @@ class Gateway:
                 self._open[address, port] = listening
                 self._selector.register(listening, selectors.EVENT_READ)
         self._wake.send(b"1")
-        return None
+        return None if len(served) == len(of_services) else self._clock.now() + _RETRY
 
     def stop(self) -> None:
         """Close all sockets. Idempotent."""
@@ -132,12 +143,11 @@ class Gateway:
             dns.answer_datagram(listening, self._addresses)
             return
         address, port = listening.getsockname()
-        connection, _ = listening.accept()
-        threading.Thread(
-            target=self._talk, args=(connection, address, port), name=f"gateway-{address}:{port}", daemon=True
-        ).start()
+        connection, client = listening.accept()
+        arguments = (connection, client[0], address, port)
+        threading.Thread(target=self._talk, args=arguments, name=f"gateway-{address}:{port}", daemon=True).start()
 
-    def _talk(self, connection: socket.socket, address: str, port: int) -> None:
+    def _talk(self, connection: socket.socket, client: str, address: str, port: int) -> None:
         with contextlib.suppress(OSError), connection:
             if (address, port) == (GATEWAY, _DNS_PORT):
                 dns.answer_stream(connection, self._addresses)
@@ -145,12 +155,13 @@ class Gateway:
             if (address, port) == (GATEWAY, api_endpoint.PORT):
                 self._api.serve(connection)
                 return
-            destination = self._network.target(address, port, Origin())
+            # kube-proxy would choose any endpoint, and pass on a refusal: this connection is established already
+            destination = self._network.listener(address, port)
             if destination is None:
                 return
             running, target = destination
             if isinstance(running.process, RealProcess):
-                with running.process.connect(target, _CONNECTS_WITHIN) as other:
+                with running.process.connect(target, _CONNECTS_WITHIN, client) as other:
                     pass_through(connection, other)
             else:
                 self._play(connection, f"{address}:{port}")

@@ -18,7 +18,7 @@ from sandbox.dataplane.program import Program
 from sandbox.dataplane.runtime import repository
 from sandbox.dataplane.script import is_script, script_of
 from sandbox.dataplane.servers import SERVERS
-from sandbox.processes import manager
+from sandbox.processes import own_programs
 from sandbox.processes.agent_client import GATEWAY, Agent, AgentError, Unavailable, check_tools
 from sandbox.processes.api_endpoint import ENVIRONMENT, ApiEndpoint, Dial, Issue
 from sandbox.processes.gateway import Gateway, Play
@@ -124,7 +124,7 @@ class Machine:
         self._state = Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
         for name in ("volumes", "containers", "root"):
             (self._state / name).mkdir()
-        self._tools = dict(manager.stand_ins(self._state / "tools", self.programs, self._directory))
+        self._tools = dict(own_programs.stand_ins(self._state / "tools", self.programs, self._directory))
         self.journal = keep
         self._volumes = keep.volumes if keep is not None else self._state / "volumes"
         try:
@@ -136,11 +136,13 @@ class Machine:
         self._api: ApiEndpoint | None = None
         self._count = 0
 
-    def program(self, image: str, command: Sequence[str]) -> str:
-        """The file name of a container's real program; empty without one."""
+    def program(self, image: str, command: Sequence[str], labels: Mapping[str, str]) -> str:
+        """The file name of a container's real program; empty without one. `labels` are the pod's."""
         image = repository(image)
-        if name := manager.program(image, command):
-            return name if manager.is_real(self.programs) else ""
+        if own_programs.is_real_discovery(command, labels, self.programs):
+            return own_programs.DISCOVERY
+        if name := own_programs.program(image, command):
+            return name if own_programs.is_real(self.programs) else ""
         first = command[0].rpartition("/")[2] if command else ""
         if not is_script(command):
             return first if first in self.programs else ""
@@ -149,11 +151,11 @@ class Machine:
 
     def start(self, launch: Launch, output: Output) -> RealProcess | Program | None:
         """Start a container; None if its program is not here, an ended process if it cannot start."""
-        name = self.program(launch.image, launch.command)
+        name = self.program(launch.image, launch.command, launch.labels)
         if not name:
             return None
-        if name == manager.NAME:
-            launch = manager.as_process(launch)
+        if name in (own_programs.MANAGER, own_programs.DISCOVERY):
+            launch = own_programs.as_process(name, launch)
         if missing := self._missing_tool(launch):
             package = _PACKAGES.get(missing, missing)
             where = f"install {package}, or put it beside the programs in {self._directory}"
@@ -201,7 +203,7 @@ class Machine:
     def gateway(self, cluster: Cluster, network: Network, play: Play, issue: Issue, dial: Dial) -> Gateway:
         """The actor that serves what the pods reach beside each other. Raises AgentError."""
         self._api = ApiEndpoint(self._clock, issue, dial)
-        self._gateway = Gateway(self.agent, cluster, network, play, self._api)
+        self._gateway = Gateway(self.agent, cluster, network, play, self._api, clock=self._clock)
         return self._gateway
 
     def close(self) -> None:
@@ -245,9 +247,10 @@ class Machine:
             path = versions.get(launch.version) or list(versions.values())[-1]
             # TiFlash finds its libraries beside it
             yield (str(path.parent), f"/{name}") if name == "tiflash" else (str(path), f"/{name}")
-        if manager.program(repository(launch.image), launch.command):
+        if own_programs.program(repository(launch.image), launch.command):
             yield from ((str(path), f"/{name}") for name, path in self._tools.items())
-            yield from ((directory, directory) for directory in manager.directories())
+        if own_programs.runs_python(launch):
+            yield from ((directory, directory) for directory in own_programs.directories())
         yield from ((str(self._volume(disk.uid)), mount.rstrip("/")) for mount, disk in sorted(launch.disks.items()))
         yield from ((str(file), path) for path, file in files.items())
 

@@ -104,10 +104,10 @@ class RealProcess:
         """True if its pod listens on the port, as of the last look."""
         return port in self._ports
 
-    def connect(self, port: int, timeout: float = _CONNECTS_WITHIN) -> socket.socket:
-        """A connection to one of its ports. Raises OSError."""
+    def connect(self, port: int, timeout: float = _CONNECTS_WITHIN, source: str = "") -> socket.socket:
+        """A connection to one of its ports, from the pod whose address is `source`, if any. Raises OSError."""
         try:
-            return self._agent.connect(self._launch.address, port, timeout)
+            return self._agent.connect(self._launch.address, port, timeout, source)
         except AgentError as error:
             raise OSError(str(error)) from None
 

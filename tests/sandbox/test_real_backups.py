@@ -28,7 +28,7 @@ from kube.resources import (
 )
 from member.backups import jobs
 from member.backups.pods import ManagerSettings
-from sandbox.processes import manager
+from sandbox.processes import own_programs
 from sandbox.world import World
 from tests.e2e import operators
 from tests.e2e.worlds import SAMPLES
@@ -213,11 +213,11 @@ def test_with_a_real_pd_and_no_br_the_condition_says_what_to_install(tmp_path: P
 
 @pytest.mark.parametrize(("programs", "real"), [({"br"}, True), ({"pd-server"}, True), ({"tool"}, False)])
 def test_jobs_are_simulated_without_tools_beside_a_simulated_pd(programs: set[str], real: bool) -> None:
-    assert real == manager.is_real(programs)
+    assert real == own_programs.is_real(programs)
 
 
 def test_a_missing_tool_is_replaced_by_a_program_that_says_so(tmp_path: Path) -> None:
-    made = dict(manager.stand_ins(tmp_path / "made", {"br"}, Path("/it's here")))
+    made = dict(own_programs.stand_ins(tmp_path / "made", {"br"}, Path("/it's here")))
     assert {"tikv-ctl", "dumpling", "tidb-lightning"} == made.keys()
     ended = subprocess.run([made["dumpling"]], capture_output=True, text=True, check=False)
     text = "/it's here lacks dumpling: put it there, e.g. with tiup install dumpling\n"

@@ -1,5 +1,6 @@
 """Containers as real processes, with programs that can be had: a shell, and etcd in the place of PD."""
 
+import base64
 import json
 import os
 from collections.abc import Sequence
@@ -10,9 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from apis.decoding import decode
+from apis.tidbcluster import TidbCluster
 from kube.errors import NotFound
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS
+from kube.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+)
+from member import discovery
 from ports.clock import SystemClock
 from ports.transport import Request, TlsError, TransportError
 from sandbox.dataplane.network import Origin
@@ -102,6 +117,55 @@ def test_a_real_pod_reaches_services_and_simulated_pods_by_name(world: World) ->
     asks = "; ".join(f"url={url}; {fetch}" for url in ("http://front/page", "http://simulated.simulated:8000/-/ready"))
     uid = run(world, pod("asks", f"sleep 0.5; {asks}; {LIVES}"))
     assert ["b'served\\n'", "b'Ready.\\n'"] == said(world, uid, "Ready").splitlines()[-2:]
+
+
+def test_discovery_is_a_process_that_answers_the_pod_of_the_question_and_no_other(tmp_path: Path) -> None:
+    program(tmp_path, "pd-server", 'eval "$1"')
+    with running(tmp_path, as_root=os.geteuid() == 0) as world:
+        client = world.client()
+        spec: Json = {"version": "v8.5.0", "pd": {"replicas": 1, "requests": {"storage": "1Gi"}}}
+        tree: Json = {"apiVersion": TIDB_CLUSTERS.api_version, "kind": TIDB_CLUSTERS.kind, "spec": spec}
+        tree["metadata"] = {"name": "demo", "namespace": NAMESPACE}
+        tc = decode(client.create(TIDB_CLUSTERS, tree, NAMESPACE).decode(), TidbCluster)
+        for resource, part in (
+            (SERVICE_ACCOUNTS, discovery.service_account(tc)),
+            (ROLES, discovery.role_of(tc)),
+            (ROLE_BINDINGS, discovery.role_binding(tc)),
+            (DEPLOYMENTS, discovery.deployment(tc, "example.org/operator:1")),
+            (SERVICES, discovery.service(tc)),
+        ):
+            client.create(resource, part, NAMESPACE)
+        # nothing listens behind it: if it accepted connections, Discovery would see a PD that is alive
+        silent = {"selector": {"app": "asks"}, "ports": [{"port": 2379}]}
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "demo-pd"}, "spec": silent}
+        client.create(SERVICES, service, NAMESPACE)
+        question = base64.b64encode(b"demo-pd-0.demo-pd-peer.default.svc:2380").decode()
+        asks = (
+            "import time, urllib.error, urllib.request\n"
+            "while True:\n"
+            "    try:\n"
+            f'        print(urllib.request.urlopen("http://demo-discovery:10261/new/{question}").read().decode())\n'
+            "    except urllib.error.HTTPError as refusal:\n"
+            "        print(refusal.read().decode())\n"
+            "    except OSError:\n"
+            "        pass\n"
+            "    time.sleep(0.5)\n"
+        )
+        command = ["/pd-server", f"exec {PYTHON} -uc '{asks}'"]
+        forger = run(world, pod("forger", "", container={"command": command}))
+        said(world, forger, "pod demo-pd-0 does not exist")
+        said(world, forger, "Connection refused")
+        labels = {"app": "asks"}
+        template = {"metadata": {"labels": labels}, "spec": pod("", "", container={"command": command})["spec"]}
+        asking = {"serviceName": "asks", "selector": {"matchLabels": labels}, "template": template}
+        meta = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "demo-pd"}}
+        client.create(STATEFUL_SETS, meta | {"spec": asking}, NAMESPACE)
+        address = read(world, "forger")["status"]["podIP"]
+        said(world, forger, f"came from {address}, not from ")
+        asker = read(world, "demo-pd-0")["metadata"]["uid"]
+        said(world, asker, "--initial-cluster=demo-pd-0=http://demo-pd-0.demo-pd-peer.default.svc:2380")
+        assert "--initial-cluster" not in output(world, forger)
+        assert processes("-m discovery")
 
 
 def test_a_pod_that_resets_its_connections_leaves_the_network_serving(
