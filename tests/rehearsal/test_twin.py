@@ -33,7 +33,7 @@ READER = "reader"
 OF_EVERY_RUN = ("dev-components", "dev-dm", "heterogeneous")
 """The recordings of which every run makes twins."""
 
-WITHOUT_TWIN = {"sleepy": "is not Ready", "north": "shares its PD with south-pd-0"}
+WITHOUT_TWIN = {"sleepy": "is not Ready", "fts": "is not Ready", "north": "shares its PD with south-pd-0"}
 """Recorded clusters that have no twin, with the reason."""
 
 
