@@ -608,6 +608,16 @@ def component_names(where: Callable[[ComponentType], bool] | None = None, of: st
     return tuple(map(_NAME, filter(where, component_types(of))))
 
 
+def status_section(status: Json, component: str) -> Json:
+    """The section of a component in the status of a TidbCluster, as JSON; empty without one.
+
+    `tici-meta` has `ticiMeta`; PD's microservices are listed by name in `pdms`.
+    """
+    first, *rest = component.split("-")
+    own: Json = status.get("".join([first, *(word.title() for word in rest)])) or {}
+    return own or (status.get("pdms") or {}).get(component) or {}
+
+
 @contextmanager
 def with_component(row: ComponentType) -> Iterator[None]:
     """Within the block, add a row to the table, for a test with its own component."""

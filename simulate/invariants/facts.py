@@ -1,6 +1,6 @@
 """Facts about a cluster's tree that several groups of invariants use."""
 
-from apis.components import component_type
+from apis.components import component_type, status_section
 from kube.objects import Json
 
 DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
@@ -39,10 +39,7 @@ def spec_of(cluster: Json | None, component: str) -> Json:
 
 def status_of(cluster: Json | None, component: str) -> Json:
     """The section of a component in the status."""
-    status = (cluster or {}).get("status") or {}
-    first, *rest = component.split("-")
-    own = status.get(component) or status.get("".join([first, *(each.title() for each in rest)]))
-    return own or (status.get("pdms") or {}).get(component) or {}
+    return status_section((cluster or {}).get("status") or {}, component)
 
 
 def kind_of_record(component: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from apis.components import component_names
+from apis.components import component_names, status_section
 from cli.doctor.diagnosis import OF_CLUSTER, diagnose
 from cli.doctor.finding import Finding
 from cli.doctor.reading import read
@@ -19,7 +19,6 @@ from kube.objects import Json, condition_of
 from kube.resources import DM_CLUSTERS, EVENTS, TIDB_CLUSTERS, Resource
 from meta.certificates import CERTIFICATES_VALID
 from simulate.engine.engine import Engine
-from simulate.invariants.facts import status_of
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _WIDE = 250
@@ -84,7 +83,7 @@ def _in_one_line(page: Page) -> str:
 def parts_of(resource: Resource, status: Json) -> Iterator[tuple[str, Json]]:
     """The statuses of the components in the status of a cluster of this kind."""
     for name in component_names(of=resource.kind):
-        if part := status_of({"status": status}, name.removeprefix("dm-") if resource == DM_CLUSTERS else name):
+        if part := status_section(status, name.removeprefix("dm-") if resource == DM_CLUSTERS else name):
             yield name, part
 
 

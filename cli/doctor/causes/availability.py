@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from apis.cluster import OBSERVED
 from apis.cluster_kinds import CLUSTER_MODELS
-from apis.components import DM_CLUSTER, component_names, component_type, component_types
+from apis.components import DM_CLUSTER, component_names, component_type, component_types, status_section
 from apis.dmcluster import DMClusterStatus
 from apis.tidbcluster import TidbClusterStatus
 from cli.doctor.facts import Facts, name_of, pod_model
@@ -29,9 +29,7 @@ def part_of(facts: Facts, component: str) -> Json:
         component = component.removeprefix("dm-")
     if not _is_wanted(facts.spec, component):
         return {}
-    first, *rest = component.split("-")
-    own = facts.status.get("".join([first, *(word.title() for word in rest)]))
-    found: Json = own or (facts.status.get("pdms") or {}).get(component) or {}
+    found = status_section(facts.status, component)
     return found if found.get("phase") != "Suspend" else {}
 
 
