@@ -70,6 +70,14 @@ def authority_of(ca: bytes, certificate: Certificate) -> Certificate | None:
     return max(certificates, key=lambda each: each.ends, default=None)
 
 
+def end_of_trust(ca: bytes) -> datetime | None:
+    """The expiry of the authority in `ca` that is valid longest; None if no certificate in it may sign others.
+
+    Raises BadCertificate.
+    """
+    return max((_time(each["notAfter"]) for each in _authorities(ca)), default=None)
+
+
 def check_trust(cert: bytes, key: bytes, role: Role, ca: bytes) -> None:
     """Check that a peer that trusts `ca` accepts a certificate in a role; ignores dates and names. Raises
     BadCertificate.

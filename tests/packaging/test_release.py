@@ -1,16 +1,20 @@
 """The artefacts of a release, built as by `make release`, each installed from its file."""
 
+import ast
 import hashlib
 import json
 import re
 import resource
 import sys
 import tarfile
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 import yaml
 
+from library.build import imports_of
 from release import deployment, plugin, sbom
 from release.__main__ import empty
 from release.source import ROOT, Source, notes, semver
@@ -116,6 +120,22 @@ def test_a_release_has_every_artefact_and_its_checksum(dist: Path) -> None:
     for path in dist.glob("*.cdx.json"):
         bill = json.loads(path.read_text())
         assert ("CycloneDX", VERSION) == (bill["bomFormat"], bill["metadata"]["component"]["version"])
+
+
+def _missing_from_the_plugin() -> Iterator[tuple[str, ...]]:
+    """The modules of the plugin that import a distribution that its file does not hold, with its names."""
+    lock = (ROOT / "hack" / "image" / "plugin.lock").read_text()
+    held = set(re.findall(r"^(\S+)==", lock, re.MULTILINE))
+    distributions = packages_distributions()
+    for path in plugin.modules_of_plugin():
+        for _, imported in imports_of(ast.parse((ROOT / path).read_text())):
+            names = {name.lower().replace("_", "-") for name in distributions.get(imported.partition(".")[0], ())}
+            if names and not names & {*held, "tidb-operator-py"}:
+                yield path.as_posix(), *names
+
+
+def test_only_the_webhook_that_the_plugin_never_serves_imports_more_than_its_file_holds() -> None:
+    assert {("controller_manager/admission.py", "cryptography")} == set(_missing_from_the_plugin())
 
 
 @pytest.mark.slow

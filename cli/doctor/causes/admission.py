@@ -5,11 +5,10 @@ import binascii
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from cryptography import x509
-
 from apis.times import stamp
 from cli.doctor.facts import ENDPOINT_SLICES, Facts, name_of
 from cli.doctor.finding import Cause, Severity, Sign
+from dataplane.certificates import BadCertificate, end_of_trust
 from kube.objects import Json
 from kube.resources import VALIDATING_WEBHOOK_CONFIGURATIONS
 
@@ -74,11 +73,12 @@ def _trouble_of(bundle: str, now: datetime) -> str:
     if not bundle:
         return "is not set"
     try:
-        authorities = x509.load_pem_x509_certificates(base64.b64decode(bundle))
-    except (binascii.Error, ValueError) as error:
+        end = end_of_trust(base64.b64decode(bundle))
+    except binascii.Error as error:
         return f"cannot be read ({error})"
-    end = max(authority.not_valid_after_utc for authority in authorities)
-    return f"expired on {stamp(end)}" if end <= now else ""
+    except BadCertificate as error:
+        return error.message
+    return f"expired on {stamp(end)}" if end and end <= now else ""
 
 
 def _effect(webhook: Json) -> str:

@@ -102,8 +102,9 @@ def test_names_a_webhook_without_a_ready_endpoint(world: World, conditions: Json
     [
         (None, timedelta(days=366), "expired on 20"),
         ("", _LATER, "is not set"),
-        ("bm9uZQ==", _LATER, "cannot be read"),
-        ("#", _LATER, "cannot be read"),
+        ("bm9uZQ==", _LATER, "contains no usable certificate"),
+        ("a", _LATER, "cannot be read"),
+        ("#", _LATER, "contains no usable certificate"),
     ],
 )
 @pytest.mark.rule("13.2")
@@ -121,6 +122,13 @@ def test_names_a_webhook_whose_authority_verifies_nothing(
 def test_a_working_webhook_has_no_finding(world: World) -> None:
     plant(world)
     assert [] == look(world) == look(world, timedelta(days=364))
+
+
+@pytest.mark.rule("13.2")
+def test_a_certificate_that_is_trusted_by_itself_is_no_authority_to_judge(world: World) -> None:
+    pair = new_pair([f"{NAME}.{NAMESPACE}.svc"], world.clock.wall())
+    plant(world, bundle=base64.b64encode(pair.certificate).decode())
+    assert [] == look(world, timedelta(days=9999))
 
 
 @pytest.mark.rule("13.2")
