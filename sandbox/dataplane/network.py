@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -188,6 +189,15 @@ class Network:
         self._counts: Counter[Count] = Counter()
         self._handshakes = Handshakes(clock)
         interconnect.add(domain, self)
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Keeps the processes as they are."""
+        return self._lock
+
+    def pause(self, seconds: float) -> None:
+        """Let the calling thread wait on the clock."""
+        self._pause(seconds)
 
     def attach(self, running: Running) -> None:
         """Make a process reachable."""

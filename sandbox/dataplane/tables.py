@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,7 +29,7 @@ _MOVED = rf"UPDATE mysql\.tidb SET variable_value ?= ?{_TEXT} WHERE variable_nam
 _ASKED = rf"SELECT variable_value FROM mysql\.tidb WHERE variable_name ?= ?{_TEXT}"  # noqa: S608  (a pattern)
 
 NO_SUCH_TABLE, NO_SUCH_SCHEMA, THERE_ALREADY, SCHEMA_THERE, DUPLICATE, SYNTAX = 1146, 1049, 1050, 1007, 1062, 1064
-UNAVAILABLE = 9005
+PD_TIMEOUT, UNAVAILABLE = 9001, 9005
 _VARIABLES = {"tikv_gc_life_time": "10m0s"}
 
 
@@ -69,6 +70,13 @@ class Tables:
         self.content = Content()
         self._wall = wall
         self._regions = regions
+        self._is_led: Callable[[int], bool] = regions.is_led
+
+    def through(self, is_led: Callable[[int], bool]) -> "Tables":
+        """The same tables for a server that finds out itself which regions it can read and write."""
+        seen = copy(self)
+        seen._is_led = is_led
+        return seen
 
     def now(self) -> int:
         """A timestamp."""
@@ -134,7 +142,7 @@ class Tables:
         if value is None:
             raise SqlRefused(NO_SUCH_TABLE, f"Table '{schema}.{name}' doesn't exist")
         found = _table(f"{schema}/{name}", value)
-        if not self._regions.is_led(found.id):
+        if not self._is_led(found.id):
             raise SqlRefused(UNAVAILABLE, "Region is unavailable")
         return found
 

@@ -8,13 +8,14 @@ from ports.sql import SqlRefused
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, reachable_port
+from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.clients import find_pd
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.processes import Answer, Exit, Launch, not_found, text
 from sandbox.dataplane.pump import pump_nodes
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
-from sandbox.dataplane.tables import UNAVAILABLE, Rows
+from sandbox.dataplane.tables import PD_TIMEOUT, Rows
 from sandbox.dataplane.tls import Certificate, ServerSide
 
 SERVER_PORT = 4000
@@ -94,22 +95,44 @@ class TidbProcess(ServerProcess):
             return None
         return 1045, f"Access denied for user '{user}'@'%' (using password: {'YES' if password else 'NO'})"
 
-    def execute(self, statement: str) -> Rows | None:
-        """Execute a statement and return its result, if any. Raises SqlRefused."""
+    @property
+    def is_stopping(self) -> bool:
+        """True once it has SIGTERM: it takes no more connections, and closes those without a transaction."""
+        return self._stopping_at is not None
+
+    def execute(self, statement: str, *, by_leaders: bool = False) -> Rows | None:
+        """Execute a statement and return its result, if any. Raises SqlRefused.
+
+        `by_leaders`: its pod must reach the leaders of PD and of the table's region, which raft has elected.
+        """
         if statement == "FLUSH PRIVILEGES":
             return None
         if match := _SET_PASSWORD.fullmatch(statement):
             self._users[match[1]] = match[2].replace("''", "'").replace("\\\\", "\\")
             return None
-        if self._cluster is None or self._cluster.leader is None:
-            raise SqlRefused(UNAVAILABLE, "PD server timeout")
+        if self._cluster is None or not self._gets_timestamps(self._cluster, by_leaders):
+            raise SqlRefused(PD_TIMEOUT, "PD server timeout")
         if is_of_users(statement):
             change_users(self._cluster.users, statement)
             return None
         if match := _SET_TIFLASH_REPLICA.fullmatch(" ".join(statement.split())):
             self._set_tiflash_replica(self._cluster, match[1], match[2], int(match[3]))
             return None
-        return self._cluster.tables.execute(statement)
+        tables = self._cluster.tables
+        return (tables.through(self._reaches_leader) if by_leaders else tables).execute(statement)
+
+    def _gets_timestamps(self, cluster: PdCluster, by_leaders: bool) -> bool:
+        leader = cluster.leader
+        if leader is None or not by_leaders:
+            return leader is not None
+        reached = leader.voter is not None and leader.voter.answers(Origin.of(self._launch))
+        return reached and cluster.gives_timestamps()
+
+    def _reaches_leader(self, region: int) -> bool:
+        """True if a region has a leader, and this pod reaches it."""
+        deps = self._deps
+        store = self._cluster.stores.serving(region, deps.clock.now()) if self._cluster is not None else None
+        return store is not None and deps.network.find(store.address, Origin.of(self._launch)) is not None
 
     def _set_tiflash_replica(self, cluster: PdCluster, schema: str, name: str, count: int) -> None:
         """Let PD keep replicas of a table on TiFlash, by a rule like TiDB's. Raises SqlRefused."""

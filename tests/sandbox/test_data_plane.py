@@ -10,13 +10,16 @@ import pytest
 
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
+from ports.sql import SqlLogin
 from ports.transport import Request, RequestTimeout, Response
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.network import Target
+from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.pd.routes import readable_size
 from sandbox.dataplane.pd.stores import Store
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import DataPlane, Questions
+from sandbox.dataplane.sql import SqlServer
 from sandbox.notifier import Notifier
 from sandbox.timings import Timings
 from tests.sandbox.clusters import discovery
@@ -43,7 +46,7 @@ class ByFirstLabel:
 class Plane:
     """A data plane that the test steps."""
 
-    def __init__(self, clock: FakeClock) -> None:
+    def __init__(self, clock: FakeClock, pause: Callable[[float], None] | None = None) -> None:
         self._clock = clock
         self._plane = DataPlane(
             clock=clock,
@@ -53,7 +56,7 @@ class Plane:
             directory=ByFirstLabel(),
             identity=lambda _, __: self._plane.transport(),
             programs={"/usr/local/bin/tidb-discovery": discovery},
-            pause=clock.step,
+            pause=pause or clock.step,
         )
         self._questions = Questions(self._plane)
 
@@ -87,16 +90,25 @@ class Plane:
     def runs(self, pod: str) -> bool:
         return bool(self._plane.running("ns", pod))
 
+    @property
+    def pd(self) -> PdCluster:
+        cluster = self._plane.pd_cluster("ns", "basic-pd-0")
+        assert cluster is not None
+        return cluster
+
     def stores(self) -> list[Store]:
         cluster = self._plane.pd_cluster("ns", "basic-pd-0")
         return cluster.stores.all() if cluster else []
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds: float, step: float = 0.1) -> None:
         end = self._clock.now() + seconds
         while self._clock.now() < end:
             self._plane.step()
             self._questions.step()
-            self._clock.step(0.1)
+            self._clock.step(step)
+
+    def connect(self) -> SqlServer:
+        return self._plane.sql().connect(SqlLogin("basic-tidb-0.ns", 4000, "root"))
 
     def ask(
         self,

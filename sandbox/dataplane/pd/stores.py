@@ -97,6 +97,14 @@ class Store:
         return {NodeState.REMOVING: 1, NodeState.REMOVED: 2}.get(self.node_state, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Fallen:
+    """A leader whose process ended: another one is elected even if it is back before."""
+
+    store: int
+    at: float
+
+
 class Stores:
     """All stores of one cluster and its regions."""
 
@@ -125,6 +133,8 @@ class Stores:
         self._frozen = False
         self.reporting = 0.0
         """A fault: seconds until regions have reported to a new leader; 0 means the usual."""
+        self._fallen: dict[int, _Fallen] = {}
+        """By index of a region, its last leader whose process has ended."""
 
     @property
     def frozen(self) -> bool:
@@ -243,6 +253,8 @@ class Stores:
         """Record the end of the store's process."""
         if store in self._by_id:
             self._by_id[store].died_at = now
+            led = (at for at, region in enumerate(self.regions) if region.leader == store)
+            self._fallen.update(dict.fromkeys(led, _Fallen(store, now)))
             self._schedule_soon(now)
 
     def grow(self, now: float) -> None:
@@ -347,6 +359,33 @@ class Stores:
         """True if a region has a leader with a live process, so that it can be read and written."""
         leader = self._by_id.get(self.regions[region].leader or 0) if region < len(self.regions) else None
         return leader is not None and leader.dead_since is None
+
+    def serving(self, region: int, now: float) -> Store | None:
+        """The store that reads and writes a region for TiDB; None while it has no leader or no majority.
+
+        Raft decides this, not PD: a region elects a leader while PD is silent, and `raft_election` after the old one
+        ended, even if that one has restarted.
+        """
+        if region >= len(self.regions):
+            return None
+        place = self.regions[region]
+        dead = {store.id for store in self._by_id.values() if store.dead_since is not None}
+        dead.update(self.pending.get(region, ()))
+        if not place.has_majority(dead):
+            return None
+        ended = self._leader_ended_at(region)
+        if ended is not None and now < ended + self._timings.raft_election:
+            return None
+        live = [peer for peer in place.peers if peer not in dead and peer in self._by_id]
+        return self._by_id[place.leader if place.leader in live else live[0]] if live else None
+
+    def _leader_ended_at(self, region: int) -> float | None:
+        """When the process of a region's leader ended; None if it has not, or before it became the leader."""
+        leader, fallen = self.regions[region].leader, self._fallen.get(region)
+        if fallen is not None and fallen.store == leader:
+            return fallen.at
+        store = self._by_id.get(leader or 0)
+        return store.dead_since if store is not None else None
 
     def tick(self, now: float) -> float | None:
         """Move regions and finish removals; return when to run again, or None while nothing moves."""
