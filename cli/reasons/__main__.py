@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
 
-from cli.reasons.reason import LOOK_AT_COMPONENT, LOOK_AT_PD, LOOK_AT_PODS, NOTHING, TRANSIENT, Reason
+from cli.reasons.reason import LOOK_AT_COMPONENT, LOOK_AT_PD, LOOK_AT_PODS, NOTHING, NOTHING_YET, TRANSIENT, Reason
 from cli.reasons.registry import PAGES, REASONS, TOPICS
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "docs" / "reasons"
@@ -19,8 +19,8 @@ _NAMED = re.compile(r"`([A-Z]\w+)`")
 _MANY = 9
 """Sections with the same answer, from which on the page states it once."""
 
-_NO_ACTION = (NOTHING, TRANSIENT)
-"""Advice that a section leaves out."""
+_NO_ACTION = (NOTHING, NOTHING_YET, TRANSIENT)
+"""Advice that a section leaves out. What follows after ten minutes is in the sections of that reason."""
 
 _SHARED = {
     "Look at PD": LOOK_AT_PD,

@@ -727,7 +727,7 @@ _SUSPENDING: Mapping[str, Reason] = {
         "No pods are running, as the spec requests. Volumes, configuration and Services are kept. The condition "
         "`Ready` is False.",
         "It waits until you resume the cluster.",
-        "To resume: set `spec.suspendAction.suspendStatefulSet` to false; see operations.md.",
+        "To resume: set `spec.suspendAction.suspendStatefulSet` to false.",
     ),
 }
 

@@ -67,6 +67,12 @@ class Shell:
         )
 
 
+def section(text: str, heading: str) -> tuple[int, int]:
+    """Where a section of a guide begins and ends."""
+    begin = text.index(f"\n## {heading}\n")
+    return begin, text.index("\n## ", begin + 1)
+
+
 def commands(block: str) -> Iterator[tuple[str, list[str]]]:
     """Each command of a console block, and its output."""
     for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:

@@ -13,12 +13,13 @@ import pytest
 import yaml
 
 from kube.objects import Json
-from kube.resources import PODS
+from kube.resources import PODS, STORAGE_CLASSES
 from manifests import ADVANCED_STATEFUL_SET
+from sandbox.controllers.volumes import standard_storage_class
 from sandbox.dataplane.runtime import DataPlane
 from sandbox.world import load_crds
 from tests.e2e import operators, worlds
-from tests.e2e.guides import KUBECTL, PATIENCE, Shell, anchor, commands, plain
+from tests.e2e.guides import KUBECTL, PATIENCE, Shell, anchor, commands, plain, section
 from tests.e2e.operators import ROOT, Operator
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, sample
@@ -30,8 +31,11 @@ _TIMINGS = replace(worlds.TIMINGS, peer_moves=2.0)
 """A store's data leave it slowly enough for a reader to see it: details are shown every 2 s."""
 _FLAGS = ("--v=4", *(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb")))
 """The log then reports every wait."""
-_OF_SLOTS = "A pod in the middle"
-"""The section for clusters of Advanced StatefulSets."""
+_BY_FEATURES = ("A pod in the middle", "Another storage class in place")
+"""The sections for clusters of Advanced StatefulSets, and for volumes that their driver can change."""
+_ELSEWHERE = (*_BY_FEATURES, "Monitor clusters")
+"""The sections that need another Kubernetes than the others; for the last see test_openshift.py."""
+_FEATURES = "--features=AdvancedStatefulSet=true,VolumeModifying=true"
 
 
 def test_every_link_of_the_guide_leads_somewhere() -> None:
@@ -60,37 +64,38 @@ def test_the_commands_of_the_guide_show_the_documented_output(tmp_path: Path) ->
     ):
         terminal = _Terminal(place, tmp_path, operator)
         text = GUIDE.read_text()
-        begin, end = _section(text, _OF_SLOTS)
-        terminal.follow([part for part in _PART.finditer(text) if not begin <= part.start() < end])
+        others = [section(text, each) for each in _ELSEWHERE]
+        terminal.follow(
+            [part for part in _PART.finditer(text) if not any(begin <= part.start() < end for begin, end in others)]
+        )
 
 
 @pytest.mark.slow
-@pytest.mark.rule("4.4")
-def test_the_commands_of_the_guide_remove_a_pod_in_the_middle(tmp_path: Path) -> None:
+@pytest.mark.timeout(180)
+@pytest.mark.rule("4.4", "VMOD-5", "lifecycle-10.3")
+def test_the_commands_of_the_guide_remove_a_pod_in_the_middle_and_change_volumes(tmp_path: Path) -> None:
     if not KUBECTL.exists():
         pytest.skip("kubectl was not built: make controlplane")
     crds = (worlds.CRD, *load_crds(ADVANCED_STATEFUL_SET))
     with (
         worlds.sandbox(tmp_path, crds, timings=_TIMINGS) as place,
-        operators.running(
-            place.new_log(), place.environment(), *_FLAGS, "--features=AdvancedStatefulSet=true"
-        ) as operator,
+        operators.running(place.new_log(), place.environment(), *_FLAGS, _FEATURES) as operator,
     ):
+        for name, iops in (("slow", "3000"), ("fast", "6000")):
+            place.client.create(STORAGE_CLASSES, _on_ebs(name, iops))
         body = _cluster()
-        body["spec"]["tikv"]["replicas"] = 4
+        body["spec"]["tikv"] |= {"replicas": 4, "storageClassName": "slow"}
+        body["spec"]["pd"]["storageClassName"] = "slow"
         worlds.create_cluster(place.client, body, "default")
         worlds.await_ready(place, operator, "basic", "default")
         terminal = _Terminal(place, tmp_path, operator)
         text = GUIDE.read_text()
-        terminal.follow(_PART.finditer(text, *_section(text, _OF_SLOTS)))
-        pods = place.client.list_page(PODS, "default", label_selector="app.kubernetes.io/component=tikv").items
-        assert ["basic-tikv-0", "basic-tikv-2", "basic-tikv-3"] == sorted(pod.metadata.name for pod in pods)
-
-
-def _section(text: str, heading: str) -> tuple[int, int]:
-    """Where a section of the guide begins and ends."""
-    begin = text.index(f"\n## {heading}\n")
-    return begin, text.index("\n## ", begin + 1)
+        slots, classes = (_PART.finditer(text, *section(text, each)) for each in _BY_FEATURES)
+        terminal.follow(slots)
+        pods = _pods(place)
+        assert {"basic-tikv-0", "basic-tikv-2", "basic-tikv-3"} == {each for each in pods if "tikv" in each}
+        terminal.follow(classes)
+        assert pods == _pods(place)
 
 
 class _Watch:
@@ -203,6 +208,19 @@ class _Illness:
     def _go_on(self, data_plane: DataPlane, pod: str) -> None:
         while not self._over.wait(0.1):
             data_plane.crash("default", pod)
+
+
+def _pods(place: Place) -> dict[str, str]:
+    """The UID of each pod."""
+    return {pod.metadata.name: pod.metadata.uid for pod in place.client.list_page(PODS, "default").items}
+
+
+def _on_ebs(name: str, iops: str) -> Json:
+    return standard_storage_class() | {
+        "metadata": {"name": name},
+        "provisioner": "ebs.csi.aws.com",
+        "parameters": {"type": "gp3", "iops": iops},
+    }
 
 
 def _cluster() -> Json:

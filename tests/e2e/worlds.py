@@ -27,6 +27,7 @@ from kube.resources import (
 from ports.transport import Transport
 from rehearsal.world import COMMANDS, PROGRAMS
 from sandbox.conditions import holds
+from sandbox.dataplane.commands import Command
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import DataPlane
 from sandbox.timings import Timings
@@ -107,13 +108,21 @@ class Place:
 
 @contextlib.contextmanager
 def sandbox(
-    directory: Path, crds: Sequence[Json] = (CRD,), *, installed: bool = True, timings: Timings = TIMINGS
+    directory: Path,
+    crds: Sequence[Json] = (CRD,),
+    *,
+    installed: bool = True,
+    timings: Timings = TIMINGS,
+    own_commands: Mapping[str, Command] | None = None,
 ) -> Iterator[Place]:
-    """The sandbox with our discovery service in its pods, our manifests and CRDs `installed` or not."""
+    """The sandbox with our discovery service in its pods, our manifests and CRDs `installed` or not.
+
+    `own_commands` replace the commands of images.
+    """
     world = World(
         timings=timings,
         programs=PROGRAMS,
-        commands={**COMMANDS, PROCESS_IMAGE: run_as_process},
+        commands={**COMMANDS, PROCESS_IMAGE: run_as_process, **(own_commands or {})},
         crds=(*crds, *OTHER_CRDS) if installed else (),
     )
     world.start()

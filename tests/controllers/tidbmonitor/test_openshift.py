@@ -6,7 +6,7 @@ from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, ROLES
 from tests.controllers.tidbmonitor.monitors import Monitors, monitor
 
-_SERVED: Json = {
+SERVED: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "securitycontextconstraints.security.openshift.io"},
@@ -44,7 +44,7 @@ def test_the_role_grants_any_user_on_openshift_alone_and_costs_one_question(
 ) -> None:
     world = monitors.world
     if on_openshift:
-        world.admin.create(CUSTOM_RESOURCE_DEFINITIONS, _SERVED)
+        world.admin.create(CUSTOM_RESOURCE_DEFINITIONS, SERVED)
     world.forget()
     monitors.create(monitor())
     world.run(700.0)
