@@ -71,7 +71,7 @@ async def _hand_over(ctx: DMContext, leader: str, pod: str, found: tuple[LiveMas
     if leader != pod or not any(master.alive for master in found if master.name != pod):
         return None
     await ResignMaster(api_clients.dm_master(ctx, pod))
-    what = f"waiting until another master than the master of pod {pod} leads"
+    what = f"waiting until another master leads in place of pod {pod}"
     way_out = "the masters' logs say why none takes over; `dmctl list-member --leader` names the leader"
     return Waiting("TransferringDMMasterLeader", what, next_roll_poll(ctx, MASTER), way_out=way_out)
 

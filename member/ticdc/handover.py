@@ -32,7 +32,7 @@ _APART = 2
 
 _DEFAULT_TIMEOUT = "10m"
 
-_WAY_OUT = "the log of the owner's pod says why; a shorter spec.ticdc.gracefulShutdownTimeout continues sooner"
+_WAY_OUT = "the log of the owner's pod says why; to continue sooner, shorten spec.ticdc.gracefulShutdownTimeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ async def _step(going: Departure) -> str:
         return ""
     if owner.id == status.id:
         asked = await ResignOwner(own)
-        return f"waiting until another capture than the capture of pod {going.name} is the owner" if asked else ""
+        return f"waiting until another capture is the owner in place of pod {going.name}" if asked else ""
     if left := await MoveTables(own, status.id):
         return f"moving {left} tables away from pod {going.name}"
     return _ill(going.ctx, owner)

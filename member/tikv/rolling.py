@@ -344,7 +344,8 @@ async def _annotate(pod: Object, marks: Mapping[str, str]) -> None:
 def _evicting(pod: Object, store: TiKVStore, end: str, again: float) -> Waiting:
     """The wait for an eviction; the count of leaders shows its progress."""
     way_out = (
-        "`pd-ctl scheduler show` lists what moves leaders back; a shorter spec.tikv.evictLeaderTimeout continues sooner"
+        "`pd-ctl scheduler show` lists what moves leaders back; to continue sooner, shorten "
+        "spec.tikv.evictLeaderTimeout"
     )
     sentence = _sentence(pod, store)
     return Waiting("EvictingLeaders", f"{sentence}{end}", again, step=sentence, way_out=way_out)

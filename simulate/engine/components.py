@@ -134,7 +134,7 @@ _PROFILES = {
                     "dm-master",
                     "PUT",
                     "/apis/v1alpha1/leader/*",
-                    "another master than the master of pod",
+                    "another master leads in place of pod",
                     '{"result": true}',
                 ),
             },

@@ -117,7 +117,7 @@ WAITS: Mapping[str, Refused] = {
         "/apis/v1alpha1/leader/*",
         ROLLED,
         body='{"result": true}',
-        waits=("waiting until another master than the master of pod", "TransferringDMMasterLeader"),
+        waits=("waiting until another master leads in place of pod", "TransferringDMMasterLeader"),
     ),
 }
 
