@@ -1,4 +1,7 @@
-"""The addresses of the page. Only two write: a plan that `--write` lets the page apply, and a sandbox's playground."""
+"""The addresses of the page.
+
+Only two of them write: a plan that `--write` lets the page apply, and a sandbox's playground.
+"""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -18,7 +21,7 @@ from cli.tidb.session import Session
 from cli.tidb.ui.cluster import calendar_of, read_cluster_view, read_doctor_view
 from cli.tidb.ui.overview import read_overview
 from cli.tidb.ui.playground import FAULTS, play, read_playground
-from cli.tidb.ui.rehearsals import Rehearse
+from cli.tidb.ui.rehearsals import IN_LOG, Rehearse
 from cli.tidb.ui.templating import templates
 from cli.tidb.ui.underway import Change, ChangeView, Outlooks, Place, change_view
 from cli.tidb.ui.whatif import LASTING, drill_view, make_change, plan_view
@@ -40,6 +43,7 @@ def application(session: Session, rehearse: Rehearse, *, writes: bool = False, p
         routes=[
             Route("/", pages.overview),
             Route("/clusters/{short}/{namespace}/{name}", pages.cluster),
+            Route("/clusters/{short}/{namespace}/{name}/outlook", pages.retry, methods=["POST"]),
             Route("/clusters/{short}/{namespace}/{name}/doctor", pages.doctor),
             Route("/clusters/{short}/{namespace}/{name}/plan", pages.plan, methods=["GET"]),
             *(changes if writes else ()),
@@ -54,6 +58,7 @@ def application(session: Session, rehearse: Rehearse, *, writes: bool = False, p
             Failure: pages.not_shown,
             ApiError: pages.failed,
             TransportError: pages.failed,
+            Exception: pages.defect,
         },
     )
 
@@ -78,6 +83,11 @@ class Pages:
         view = read_cluster_view(self._session.client, *place)
         change = self._change(place, view.change, now)
         return self._page("cluster", view=view, change=change, calendar=calendar_of(view, now.date()))
+
+    def retry(self, request: Request) -> Response:
+        """Rehearse again what is left of a change, after a rehearsal that failed."""
+        self._outlooks.retry(_place(request))
+        return RedirectResponse(request.url.path.removesuffix("/outlook"), HTTPStatus.SEE_OTHER)
 
     def doctor(self, request: Request) -> Response:
         """What is wrong with a cluster, and the ways out."""
@@ -123,13 +133,13 @@ class Pages:
     def not_shown(self, request: Request, error: Exception) -> Response:
         """A cluster does not exist or cannot be decoded, or a change has a reason not to be made."""
         if request.method == "POST":
-            return self._page("error", HTTPStatus.CONFLICT, title=_UNCHANGED, message=str(error))
-        return self._page("error", HTTPStatus.NOT_FOUND, title="This cannot be shown", message=str(error))
+            return self._error(HTTPStatus.CONFLICT, _UNCHANGED, str(error))
+        return self._error(HTTPStatus.NOT_FOUND, "This cannot be shown", str(error))
 
     def no_page(self, _: Request, error: Exception) -> Response:
         """An address without a page."""
         assert isinstance(error, HTTPException)
-        return self._page("error", HTTPStatus(error.status_code), title=error.detail, message="")
+        return self._error(HTTPStatus(error.status_code), error.detail)
 
     def failed(self, request: Request, error: Exception) -> Response:
         """The API server refused a request, or cannot be reached."""
@@ -138,13 +148,21 @@ class Pages:
         if request.method == "POST":
             # after a lost answer it is not known whether the API server has made the change
             title = _UNCHANGED if isinstance(error, ApiError) else "The API server does not answer"
-        return self._page("error", HTTPStatus.BAD_GATEWAY, title=title, message=message)
+        return self._error(HTTPStatus.BAD_GATEWAY, title, message)
+
+    def defect(self, _: Request, error: Exception) -> Response:
+        """Anything else, of which the server logs the stack."""
+        message = f"{type(error).__name__}: {error}; {IN_LOG}"
+        return self._error(HTTPStatus.INTERNAL_SERVER_ERROR, "This page has a defect", message, again=True)
 
     def _change(self, place: Place, change: Change | None, now: datetime) -> ChangeView | None:
         if change is None:
             self._outlooks.forget(place)
             return None
         return change_view(place, change, self._outlooks.of(place, change), now)
+
+    def _error(self, status: HTTPStatus, title: str, message: str = "", *, again: bool = False) -> Response:
+        return self._page("error", status, title=title, message=message, again=again)
 
     def _page(self, template: str, status: HTTPStatus = HTTPStatus.OK, **values: object) -> Response:
         now = self._session.clock.wall()

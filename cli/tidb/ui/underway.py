@@ -16,10 +16,11 @@ from cli import plan
 from cli.failures import Failure
 from cli.tidb.pods import ClusterPod
 from cli.tidb.status.facts import Facts
-from cli.tidb.ui.rehearsals import Rehearse
+from cli.tidb.ui.rehearsals import IN_LOG, Rehearse
 from cli.timeline import Bar, Timeline, bars_of, span
 from kube.objects import Json, condition_of
 from ports.clock import Clock
+from ports.lazy_log import get_logger
 from ports.structs import convert
 from rehearsal.film import PATIENCE
 from rehearsal.forecast import Act, Forecast, Step
@@ -28,6 +29,8 @@ _DELETED = re.compile(r"delete Pod (\S+) in StatefulSet ")
 """The message of an event by which the controller of StatefulSets reports a deletion."""
 
 _GAP = timedelta(seconds=PATIENCE)
+
+_log = get_logger(__name__)
 
 Place = tuple[str, str]
 """The namespace of a cluster, and its name such as `tc/basic`."""
@@ -82,7 +85,7 @@ def _steps(facts: Facts, deletions: Mapping[str, datetime]) -> Iterator[Past]:
         created, going = parse_time(meta.creation_timestamp or ""), parse_time(meta.deletion_timestamp or "")
         if going:
             yield Past(pod.name, "restarts", min(deleted or going, going), None)
-        elif created and deleted and created - _GAP < deleted <= created:
+        elif created and deleted and timedelta(0) <= created - deleted < _GAP:
             yield Past(pod.name, "restarts", deleted, _ready_since(pod))
         elif created:
             yield Past(pod.name, "starts", created, _ready_since(pod))
@@ -107,7 +110,7 @@ def _connected(steps: Sequence[Past], since: datetime | None) -> Sequence[Past]:
     """The last steps, between which never so much time passes as after which a change counts as stuck."""
     first = len(steps)
     begins = since
-    while first and (begins is None or (steps[first - 1].ends or steps[first - 1].begins) + _GAP >= begins):
+    while first and (begins is None or begins - (steps[first - 1].ends or steps[first - 1].begins) <= _GAP):
         first -= 1
         begins = min(begins or steps[first].begins, steps[first].begins)
     return steps[first:]
@@ -150,9 +153,17 @@ class Outlooks:
                 shown = replace(known, is_computing=True, problem="")
             else:
                 shown = began
+            # a thread that cannot start leaves nothing that the page would wait for
+            threading.Thread(target=self._compute, args=(place, began), name="outlook", daemon=True).start()
             self._known[place] = shown
-        threading.Thread(target=self._compute, args=(place, began), name="outlook", daemon=True).start()
         return shown
+
+    def retry(self, place: Place) -> None:
+        """Let the next question about a change begin another rehearsal if the last one said nothing."""
+        with self._lock:
+            known = self._known.get(place)
+            if known is not None and known.problem:
+                del self._known[place]
 
     def forget(self, place: Place) -> None:
         """Drop what is known about a cluster that is at rest."""
@@ -162,12 +173,15 @@ class Outlooks:
     def _compute(self, place: Place, began: Outlook) -> None:
         try:
             document = self._rehearse(arguments(place))
-        except Failure as failure:
-            ended = replace(began, is_computing=False, problem=str(failure))
-        else:
             found = document["clusters"][0]
             left = convert(found | {"floors": found["lowest"]}, Forecast)
             ended = replace(began, is_computing=False, forecast=left, differences=document["differences"])
+        except Failure as failure:
+            ended = replace(began, is_computing=False, problem=str(failure))
+        except Exception as error:
+            # the thread ends here, and a page would wait for its answer for ever
+            _log.exception("what is left of a change is not known", cluster=place)
+            ended = replace(began, is_computing=False, problem=f"{type(error).__name__}: {error}; {IN_LOG}")
         with self._lock:
             self._known[place] = ended
 

@@ -1,17 +1,24 @@
 """The change that is under way: steps of the past from pods and events, the rest from a rehearsal in the background."""
 
 import queue
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from cli.failures import Failure
 from cli.tidb.pods import ClusterPod
+from cli.tidb.ui.rehearsals import IN_LOG, Rehearsals
 from cli.tidb.ui.templating import templates
 from cli.tidb.ui.underway import Change, Outlook, Outlooks, Past, change_of, change_view
+from kube.client import Client
 from kube.objects import Json
 from ports.clock import FakeClock
 from rehearsal.forecast import Forecast, Step
 from tests.cli.tidb.objects import cluster, condition, facts, pod
+from tests.cli.tidb.ui.pages import open_page
+from tests.cli.tidb.ui.test_cluster import Everything
 from tests.e2e.waiting import eventually
 
 _PLACE = ("default", "tc/shop")
@@ -61,6 +68,14 @@ def test_a_deletion_and_the_next_pod_are_a_restart() -> None:
     ] == change.steps
 
 
+def test_an_event_of_a_foreign_clock_is_no_restart() -> None:
+    last = _deletion(1, 0) | {"lastTimestamp": "9999-12-31T23:59:59Z"}
+    first = _deletion(0, 0) | {"lastTimestamp": "0001-01-01T00:00:00Z"}
+    change = _change(_pod(0, -30), _pod(1, -20), events=[first, last, last | {"message": _deletion(2, 0)["message"]}])
+    assert change is not None
+    assert ["starts", "starts", "leaves"] == [past.act for past in change.steps]
+
+
 def test_without_events_a_new_pod_has_started() -> None:
     change = _change(_pod(0, -30, -10), _pod(1, -700, -690), _pod(2, -1400, -1300))
     assert change is not None
@@ -83,12 +98,12 @@ class _Rehearsals:
 
     def __init__(self) -> None:
         self.commands: list[Sequence[str]] = []
-        self.ends: queue.Queue[Json | Failure] = queue.Queue()
+        self.ends: queue.Queue[Json | Exception] = queue.Queue()
 
     def __call__(self, arguments: Sequence[str]) -> Json:
         self.commands.append(arguments)
         ended = self.ends.get(timeout=10)
-        if isinstance(ended, Failure):
+        if isinstance(ended, Exception):
             raise ended
         return ended
 
@@ -118,6 +133,51 @@ def test_each_step_is_rehearsed_once_however_often_a_page_refreshes() -> None:
     rehearse.ends.put(Failure("pods cannot be read"))
     assert ("pods cannot be read", None) == ((failed := _ended(outlooks, _TWO)).problem, failed.forecast)
     assert 2 == len(rehearse.commands)
+
+
+@pytest.mark.parametrize(
+    ("ended", "problem"),
+    [
+        (Failure("pods cannot be read"), "pods cannot be read"),
+        ({"clusters": []}, f"IndexError: list index out of range; {IN_LOG}"),
+        ({"clusters": [_LEFT[0] | {"lowest": 1}]}, "ValidationError: .*; "),
+        (OSError("the machine is full"), "OSError: the machine is full; "),
+    ],
+)
+def test_a_rehearsal_that_fails_says_why_and_can_be_tried_again(ended: Json | Exception, problem: str) -> None:
+    outlooks = Outlooks(rehearse := _Rehearsals(), FakeClock())
+    outlooks.of(_PLACE, _ONE)
+    # a rehearsal that runs is not begun once more
+    outlooks.retry(_PLACE)
+    rehearse.ends.put(ended)
+    assert re.match(problem, _ended(outlooks, _ONE).problem)
+    outlooks.retry(_PLACE)
+    rehearse.ends.put(_DOCUMENT)
+    outlooks.of(_PLACE, _ONE)
+    assert ("", True) == ((known := _ended(outlooks, _ONE)).problem, known.forecast is not None)
+    assert 2 == len(rehearse.commands)
+
+
+class _Mended(Rehearsals):
+    """Rehearsals of which the first prints no plan."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self._documents: list[Json] = [{"clusters": []}, _DOCUMENT]
+
+    def __call__(self, arguments: Sequence[str]) -> Json:
+        """See `Rehearse`."""
+        return self._documents.pop(0)
+
+
+def test_the_page_has_a_button_that_rehearses_again() -> None:
+    shop = "/clusters/tc/default/shop"
+    with open_page(Client(Everything()), rehearsals=_Mended()) as browser:
+        eventually(lambda: "What is left is not known: IndexError" in browser.page(shop).text)
+        (form,) = browser.page(shop).every("form")
+        answer = browser.press(str(form.attributes["action"]))
+        assert (303, shop) == (answer.status_code, answer.headers["location"])
+        eventually(lambda: "Left: 1 pod restarts" in browser.page(shop).text)
 
 
 def _shown(change: Change, outlook: Outlook) -> str:

@@ -1,5 +1,6 @@
 """The pages about a change and about a loss."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,14 @@ class Recorded(Rehearsals):
         stops = [{"component": "tidb", "begins": 3, "seconds": 40, "ready": 0, "needed": 1}]
         found = {"end": "done", "reason": "X", "message": self._text, "whole": 43, "stops": stops}
         return {"moments": [{"clusters": [common | found | {"regions": [], "failovers": []}]}], "differences": []}
+
+
+class _Broken(Rehearsals):
+    """Rehearsals whose documents lack everything."""
+
+    def __call__(self, arguments: Sequence[str]) -> Json:
+        """See `Rehearse`."""
+        return {}
 
 
 @contextmanager
@@ -204,6 +213,45 @@ def test_says_why_a_rehearsal_is_impossible(running: OperatorWorld, tmp_path: Pa
     with _basic(running, Rehearsals([f"--kubeconfig={missing}"])) as browser:
         said = browser.page(f"{_BASIC}/plan?tikv=3", 404).one("main").text
     assert (True, False) == (str(missing) in said, "kubectl tidb:" in said)
+
+
+@pytest.mark.parametrize("asked", ["plan?tikv=3", "drill?fail=operator"])
+def test_a_document_that_cannot_be_shown_is_an_error_and_not_silence(running: OperatorWorld, asked: str) -> None:
+    with _basic(running, _Broken([])) as browser:
+        shown = browser.page(f"{_BASIC}/{asked}", 500)
+    assert "This page has a defect KeyError: " in shown.text
+    assert ["", "/"] == [each.attributes["href"] for each in shown.every("a")][-2:]
+
+
+_STACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nZeroDivisionError: division by zero'
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("printf '{\"clusters'", "the rehearsal printed no document (.*); the log of the command"),
+        ("printf '\\377'", "the rehearsal printed no document (.*); the log of the command"),
+        (f"echo '{_STACK}' >&2", "^the rehearsal has a defect: ZeroDivisionError: division by zero; the log of"),
+        ("echo 'kubectl tidb: no such cluster' >&2", "^no such cluster$"),
+        ("kill -9 $$", "^the rehearsal was interrupted$"),
+    ],
+)
+def test_a_rehearsal_that_prints_no_document_says_why_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(Failure, match=message) as why:
+        Rehearsals([])(["plan", "tc/basic"])
+    assert "\n" not in str(why.value)
+
+
+def test_a_rehearsal_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
+    with pytest.raises(Failure, match="this machine cannot start the rehearsal: No such file or directory"):
+        Rehearsals([])(["plan", "tc/basic"])
 
 
 def test_a_server_that_ends_starts_no_rehearsal() -> None:
