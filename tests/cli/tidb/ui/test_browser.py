@@ -1,8 +1,11 @@
-"""The page in Chromium: accessible at every width, usable with a keyboard, and live."""
+"""The page in Chromium: accessible at every width, usable with a keyboard, and live.
+
+With SCREENSHOTS=DIR, the tests leave pictures of every view at three widths in that directory.
+"""
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -89,6 +92,45 @@ def _opened(chromium: Chromium, address: str, origin: str, size: ViewportSize, *
         assert [] == complaints
 
 
+_OVERLAPS = """() => {
+  const boxes = [], isControl = (element) => element.matches("button, input, select, textarea");
+  const add = (element, what, {left, right, top, bottom}) => {
+    const visible = (element.closest(".wide") ?? document.documentElement).getBoundingClientRect();
+    left = Math.max(left, visible.left);
+    right = Math.min(right, visible.right);
+    if (right - left > 1 && bottom - top > 1) boxes.push({element, what, left, right, top, bottom});
+  };
+  for (const element of document.querySelectorAll("body *")) {
+    if (element.closest("svg, .hidden, .skip, [hidden], option, optgroup")) continue;
+    if (isControl(element)) add(element, element.name || element.innerText, element.getBoundingClientRect());
+    for (const node of element.childNodes) {
+      if (node.nodeType !== Node.TEXT_NODE || !node.data.trim()) continue;
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      for (const line of range.getClientRects()) add(element, node.data.trim(), line);
+    }
+  }
+  const holds = (one, other) => one === other || (isControl(one) && one.contains(other));
+  const belong = (one, other) => holds(one.element, other.element) || holds(other.element, one.element);
+  const meet = (one, other) => Math.min(one.right, other.right) - Math.max(one.left, other.left) > 1
+    && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 3;
+  return boxes.flatMap((one, at) => boxes.slice(at + 1)
+    .filter((other) => meet(one, other) && !belong(one, other))
+    .map((other) => `${one.what.slice(0, 40)} / ${other.what.slice(0, 40)}`));
+}"""
+"""The texts and controls that lie over each other. Lines may touch: their boxes are higher than their letters."""
+
+
+def _assert_fits(tab: Tab, view: str) -> None:
+    """Nothing on a page lies over something else or needs a horizontal scroll bar, from a telephone to a wall."""
+    for size in (_PHONE, _DESK, _WALL):
+        tab.set_viewport_size(size)
+        assert size["width"] == tab.evaluate("document.documentElement.scrollWidth"), (view, size)
+        assert [] == tab.evaluate(_OVERLAPS), (view, size)
+        if directory := os.environ.get("SCREENSHOTS"):
+            (Path(directory) / f"{view}-{size['width']}.png").write_bytes(tab.screenshot(full_page=True))
+
+
 def _violations(tab: Tab, axe: str) -> list[str]:
     """What axe finds, each with the first element concerned."""
     tab.evaluate(axe)
@@ -124,6 +166,27 @@ def test_every_view_is_accessible_and_fits(
             assert size["width"] == tab.evaluate("document.documentElement.scrollWidth"), path
 
 
+_VIEWS: Mapping[str, str] = {
+    "overview": "/",
+    "cluster": _BASIC,
+    "doctor": f"{_BASIC}/doctor",
+    "plan": f"{_BASIC}/plan?tikv=2",
+    "drill": f"{_BASIC}/drill?fail=node/node-0",
+    "reasons": "/reasons",
+    "reason": "/reasons/PDUnhealthy",
+    "error": "/clusters/tc/default/nowhere",
+}
+
+
+def test_nothing_overlaps_from_a_telephone_to_a_wall(running: OperatorWorld, chromium: Chromium) -> None:
+    with open_page(running.admin, rehearsals=Recorded()) as page, chromium.new_context() as context:
+        tab = context.new_page()
+        tab.goto(page.address)
+        for view, path in _VIEWS.items():
+            tab.goto(page.origin + path)
+            _assert_fits(tab, view)
+
+
 @pytest.mark.parametrize("size", [_PHONE, _DESK], ids=["360", "1280"])
 def test_hostile_texts_stay_text_and_fit(
     running: OperatorWorld, chromium: Chromium, axe: str, size: ViewportSize
@@ -147,7 +210,8 @@ def test_troubles_are_accessible(chromium: Chromium, axe: str, *, dark: bool) ->
             # what is left of a change is rehearsed in the background, and appears without a click
             tab.get_by_text(awaited).first.wait_for()
             assert [] == _violations(tab, axe), path
-            assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth"), path
+            _assert_fits(tab, f"troubles-{'dark' if dark else 'light'}{path.replace('/', '-')}")
+            tab.set_viewport_size(_PHONE)
 
 
 def test_a_keyboard_reaches_everything(chromium: Chromium) -> None:
@@ -253,9 +317,9 @@ def test_a_node_is_lost_and_healed_in_the_playground(chromium: Chromium, axe: st
         tab.get_by_role("button", name="Lose node-1").click()
         tab.get_by_role("button", name="Heal node-lost node-1").wait_for()
         assert [] == _violations(tab, axe)
+        _assert_fits(tab, "playground")
         tab.get_by_role("button", name="Heal node-lost node-1").click()
         tab.get_by_text("Nothing is broken.").wait_for()
-        assert _PHONE["width"] == tab.evaluate("document.documentElement.scrollWidth")
 
 
 @pytest.mark.parametrize(("size", "dark"), [(_PHONE, True), (_DESK, False)], ids=["360", "1280"])
