@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from apis.accessor import container_resources
 from apis.monitor_parts import InitializerSpec, MonitorContainer, ThanosSpec
@@ -24,6 +25,9 @@ _CONFIG_OUT = "/etc/prometheus/config_out"
 _LOCAL_PROMETHEUS = "http://127.0.0.1:9090"
 _RETENTION = "15d"
 """Prometheus' default; v1.6 sets 0d, which means the same."""
+
+_PATH = "/:@!$&'()*+,;="
+"""The characters of a path in a URL that need no escape (RFC 3986), beside letters, digits and -._~."""
 
 _OF_POD = re.compile(r"\$\((NAMESPACE|POD_NAME|SHARD|TZ)\)")
 """The variables of Prometheus' container as Kubernetes writes them."""
@@ -255,7 +259,7 @@ def _thanos_arguments(spec: ThanosSpec, *, uploads: bool) -> list[str]:
     route, tls = posixpath.normpath(spec.route_prefix or "."), spec.grpc_server_tls_config
     arguments = [
         "sidecar",
-        f"--prometheus.url=http://localhost:9090/{route.removeprefix('/')}",
+        f"--prometheus.url=http://localhost:9090/{quote(route.removeprefix('/'), _PATH)}",
         f"--grpc-address={host}:{GRPC_PORT}",
         f"--http-address={host}:{HTTP_PORT}",
     ]

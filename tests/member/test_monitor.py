@@ -107,6 +107,13 @@ def test_retention_has_the_requested_length(spec: Json, retention: str) -> None:
     assert f"--storage.tsdb.retention.time={retention}\n" in script.replace(" ", "\n")
 
 
+@pytest.mark.parametrize(("prefix", "path"), [("/a/~b", "a/~b"), ("", "."), ("/q#1?", "q%231%3F"), ("50%", "50%25")])
+@pytest.mark.rule("other-resources-3.6")
+def test_thanos_reaches_prometheus_below_a_prefix_with_any_characters(prefix: str, path: str) -> None:
+    arguments = container("thanos-sidecar", thanos=GRAFANA | {"routePrefix": prefix})["args"]
+    assert f"--prometheus.url=http://localhost:9090/{path}" in arguments
+
+
 @pytest.mark.rule("other-resources-3.6")
 def test_a_token_that_is_not_mounted_automatically_is_mounted_explicitly() -> None:
     found = pod(automountServiceAccountToken=False)
