@@ -4,6 +4,7 @@ import sys
 
 from bench import (
     bringup,
+    clients,
     hostile,
     informers,
     isolation,
@@ -30,6 +31,7 @@ _SUITES = {
     "isolation": isolation.main,
     "hostile": hostile.main,
     "lifecycle": lifecycle.main,
+    "clients": clients.main,
     "take_over": take_over.main,
     "thousand": thousand.main,
     "plans": plans.main,

@@ -6,17 +6,16 @@ similar machine; it does not run here. A figure is the median of three rounds.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 
 from bench.figures import note, show
 from bench.place import QUICK, Place, awaited, cluster, on_a_place
+from bench.settled import Pods, are_replaced, is_settled, pods
 from bench.timeline import recorded
-from kube.errors import NotFound
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, TIDB_CLUSTERS
 from member.components import workload_names
 
 _NAME = "lifecycle"
@@ -29,9 +28,6 @@ _TIMINGS = replace(QUICK, store_check=3.0, region_tick=0.05, leader_moves=200.0)
 """`store_check` is the time from Offline to Tombstone, because the few regions have moved by then."""
 _PEERS = {"upgrade_3_3_2": 6.6, "tikv_3_to_4": 2.2, "tikv_4_to_3": 10.6, "pd_3_to_4": 2.0, "pd_4_to_3": 1.4}
 _PEER = "v1.6.6, recorded on a like machine, not measured in this run"
-
-Pods = Mapping[str, str]
-"""UIDs of pods by name."""
 
 
 def main() -> int:
@@ -71,13 +67,13 @@ class _Measured:
         """Change the version: every pod is recreated."""
         before = _all_pods(self.here)
         version = {"version": f"v8.5.{3 + number}"}
-        self._change("upgrade_3_3_2", version, lambda: _replaced(before, _all_pods(self.here)))
+        self._change("upgrade_3_3_2", version, lambda: are_replaced(before, _all_pods(self.here)))
 
     def others(self, number: int) -> None:
         """All operations but the upgrade."""
         before = _pods(self.here, "tikv")
         config = {"tikv": {"config": f"[log.file]\nmax-days = {number + 1}\n"}}
-        self._change("configuration_roll_tikv", config, lambda: _replaced(before, _pods(self.here, "tikv")))
+        self._change("configuration_roll_tikv", config, lambda: are_replaced(before, _pods(self.here, "tikv")))
         self._scale("tikv")
         self._scale("pd")
         if not number:
@@ -112,43 +108,15 @@ def _cluster() -> Json:
 
 
 def _is_settled(here: Place) -> bool:
-    """True if the cluster is Ready, nothing is left to do, and the StatefulSets match the stored spec."""
-    tree = here.client.get(TIDB_CLUSTERS, _NAME, "default").decode()
-    found = {condition["type"]: condition for condition in (tree.get("status") or {}).get("conditions") or ()}
-    if found.get("Progressing", {}).get("reason") != "Done" or found.get("Ready", {}).get("status") != "True":
-        return False
-    return all(
-        _is_at_rest(here, component, tree["spec"]) for component in workload_names() if component in tree["spec"]
-    )
-
-
-def _is_at_rest(here: Place, component: str, wanted: Json) -> bool:
-    with suppress(NotFound):
-        live = here.client.get(STATEFUL_SETS, f"{_NAME}-{component}", "default").decode()
-        spec, status = live["spec"], live.get("status") or {}
-        return (
-            wanted[component]["replicas"] == spec["replicas"] == status.get("replicas") == status.get("readyReplicas")
-            and status.get("observedGeneration") == live["metadata"]["generation"]
-            and status.get("currentRevision") == status.get("updateRevision")
-            and any(
-                container["image"].endswith(f":{wanted['version']}")
-                for container in spec["template"]["spec"]["containers"]
-            )
-        )
-    return False
-
-
-def _replaced(before: Pods, after: Pods) -> bool:
-    return before.keys() == after.keys() and not set(before.values()) & set(after.values())
+    return is_settled(here.client, _NAME)
 
 
 def _all_pods(here: Place) -> Pods:
-    return {name: uid for component in workload_names() for name, uid in _pods(here, component).items()}
+    return pods(here.client, workload_names())
 
 
 def _pods(here: Place, component: str) -> Pods:
-    found = here.client.list_page(PODS, "default", label_selector=f"app.kubernetes.io/component={component}").items
-    return {pod.metadata.name: pod.metadata.uid for pod in found}
+    return pods(here.client, [component])
 
 
 def _sizes(here: Place) -> set[str]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from sandbox.conditions import holds
 from sandbox.dataplane.commands import Command
 from sandbox.dataplane.processes import Launch
 from sandbox.dataplane.runtime import DataPlane
+from sandbox.kubelet.nodes import NodeSpec
 from sandbox.timings import Timings
 from sandbox.world import DataPlaneWorld, World
 from tests.controlplane.processes import ControlPlane
@@ -114,6 +115,7 @@ def sandbox(
     installed: bool = True,
     timings: Timings = TIMINGS,
     own_commands: Mapping[str, Command] | None = None,
+    nodes: Iterable[NodeSpec] | None = None,
 ) -> Iterator[Place]:
     """The sandbox with our discovery service in its pods, our manifests and CRDs `installed` or not.
 
@@ -124,6 +126,7 @@ def sandbox(
         programs=PROGRAMS,
         commands={**COMMANDS, PROCESS_IMAGE: run_as_process, **(own_commands or {})},
         crds=(*crds, *OTHER_CRDS) if installed else (),
+        nodes=nodes,
     )
     world.start()
     try:
@@ -148,14 +151,23 @@ def sandbox(
 
 
 @contextlib.contextmanager
-def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
+def real(
+    control_plane: ControlPlane,
+    directory: Path,
+    crds: Sequence[Json] = (CRD,),
+    *,
+    timings: Timings = TIMINGS,
+    nodes: Iterable[NodeSpec] | None = None,
+    all_rights: bool = False,
+) -> Iterator[Place]:
     """The real control plane with our manifests applied and the sandbox's nodes in front of it.
 
-    Pods have the rights of their service accounts, and no more. The operator's pods are processes.
+    Pods have the rights of their service accounts; with `all_rights` the administrator's, because v1.6's Role for
+    Discovery is too narrow for ours, which runs in its pods. The operator's pods are processes.
     """
     with contextlib.closing(_Accounts(control_plane)) as accounts:
         client = Client(accounts.admin, user_agent="e2e")
-        for crd in (CRD, *OTHER_CRDS):
+        for crd in (*crds, *OTHER_CRDS):
             client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
         _install(client)
 
@@ -163,20 +175,21 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
 
         def start(launch: Launch) -> Operator:
             kubeconfig = accounts.kubeconfig(launch.namespace, launch.service_account)
-            environ = {**launch.env, **reaching(kubeconfig, nodes.serve_proxy())}
+            environ = {**launch.env, **reaching(kubeconfig, world.serve_proxy())}
             log = directory / f"{launch.namespace}.{launch.pod}.{next(_BIRTH)}.log"
             started.append(Operator(log, environ, *launch.command[1:], "--metrics-addr=127.0.0.1:0"))
             return started[-1]
 
-        nodes = DataPlaneWorld(
+        world = DataPlaneWorld(
             accounts.admin,
-            timings=TIMINGS,
+            timings=timings,
             programs=PROGRAMS,
             servers=[operator_program(start)],
             commands={**COMMANDS, **CHECK, PROCESS_IMAGE: run_as_process},
-            identity=accounts.transport,
+            nodes=nodes,
+            identity=(lambda _, __: accounts.admin) if all_rights else accounts.transport,
         )
-        nodes.start()
+        world.start()
         try:
             eventually(lambda: is_serving(client))
             yield Place(
@@ -186,11 +199,11 @@ def real(control_plane: ControlPlane, directory: Path) -> Iterator[Place]:
                 control_plane.kubeconfig(),
                 accounts.transport,
                 accounts.kubeconfig,
-                nodes,
-                nodes.serve_proxy(),
+                world,
+                world.serve_proxy(),
             )
         finally:
-            nodes.stop()
+            world.stop()
             for operator in started:
                 operator.kill()
                 operator.wait()

@@ -37,8 +37,7 @@ class Sql:
 
     @property
     def table(self) -> int:
-        (table,) = self.plane.pd.tables.tables()
-        return table.id
+        return next(table.id for table in self.plane.pd.tables.tables() if table.name == "users")
 
     @property
     def leader(self) -> str:
