@@ -22,7 +22,10 @@ from ports.sql import SqlLogin, SqlRefused
 from ports.stopping import Stop
 from ports.transport import TransportError
 from rehearsal.backup_storage import files_for, storage_at
+from sandbox.dataplane.br.compaction import BASE64IFY, base64ified, run_compaction
 from sandbox.dataplane.br.program import run_br
+from sandbox.dataplane.br.request import Request
+from sandbox.dataplane.br.run import Files
 from sandbox.dataplane.commands import Surroundings
 from sandbox.dataplane.dump_tools import run_dumpling, run_lightning
 from sandbox.dataplane.processes import Disk
@@ -63,18 +66,26 @@ class _Launcher:
         program, *arguments = command
         surroundings = self._surroundings
 
-        def say(line: str) -> None:
+        def say(line: str, is_error_stream: bool = False) -> None:
             surroundings.say(line)
-            on_line(line, False)
+            on_line(line, is_error_stream)
+
+        def files(request: Request) -> Files:
+            return files_for(request, surroundings, environ)
 
         match program.rpartition("/")[2]:
+            case "br" if tuple(arguments[:2]) == BASE64IFY:
+                say(base64ified(arguments))
+                return 0
             case "br":
-                return run_br(arguments, surroundings, lambda request: files_for(request, surroundings, environ), say)
+                return run_br(arguments, surroundings, files, say)
+            case "tikv-ctl":
+                return run_compaction(arguments, surroundings, files, lambda line: say(line, True))
             case "dumpling":
                 return run_dumpling(arguments, environ, surroundings, say)
             case "tidb-lightning":
                 return run_lightning(arguments, surroundings, say)
-        raise CannotStart(f"cannot start {program}: the sandbox has BR, Dumpling and TiDB Lightning")
+        raise CannotStart(f"cannot start {program}: the sandbox has BR, tikv-ctl, Dumpling and TiDB Lightning")
 
 
 @contextmanager

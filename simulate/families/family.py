@@ -1,13 +1,14 @@
 """Families of plans, either drawn from seeds or listed."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from ports.randomness import Randomness, SeededRandomness
-from simulate.engine.plan import InvalidPlan, Plan
+from simulate.engine.plan import Edit, Fault, InvalidPlan, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,29 @@ class Family:
     name: str
     plan: Callable[[str], Plan]
     plans: Callable[[], Iterator[Plan]]
+
+
+Make: TypeAlias = Callable[[int], Fault]
+"""Creates the trouble with a number, e.g. of a write."""
+Troubles: TypeAlias = Mapping[str, tuple[Make | None, Sequence[int]]]
+"""Troubles by name, each with the numbers of its plans; None for no trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A cluster, its user's edits, and the troubles that meet them.
+
+    `given` is what else happens in all its plans. After a trouble in `may_fail` the user may not get what they want.
+    For the ends see `Plan`.
+    """
+
+    cluster: str
+    edits: tuple[Edit, ...]
+    troubles: Troubles
+    given: tuple[Fault, ...] = ()
+    may_fail: Sequence[str] = ()
+    ends: str = "Done"
+    ends_beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def by_name(*families: Family) -> Mapping[str, Family]:

@@ -1,8 +1,9 @@
 """The check that pods get only the template that the user's spec requires (I42).
 
 The reference is the operator's last write, together with the cluster that it then knew: another template requires
-another spec or other annotations of the cluster. A template that another client has written must neither be rolled out
-nor stay, and only a partition above the ordinals keeps it from all pods.
+another spec or other annotations of the cluster, or the begin or end of a restore to a point in time. A template that
+another client has written must neither be rolled out nor stay, and only a partition above the ordinals keeps it from
+all pods.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from apis.decoding import without_nulls
 from kube.objects import Json
-from kube.resources import CONTROLLER_REVISIONS
+from kube.resources import CONTROLLER_REVISIONS, RESTORES
 from simulate.engine.components import managed_components
 from simulate.engine.state import NEVER, State, bound, is_outdated, partition
 from simulate.invariants.facts import annotations, is_held, is_refused, is_suspended
@@ -19,13 +20,11 @@ from simulate.invariants.operator_write import OperatorWrite
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The template that the operator wrote last, as the API server completed it, and the cluster for which
-    it wrote it.
-    """
+    """The template that the operator wrote last, as the API server completed it, and the wishes that decided it."""
 
     uid: str
     template: Json
-    cluster: Json
+    wishes: Json
 
 
 class AskedFor:
@@ -44,15 +43,21 @@ class AskedFor:
         if live is None:
             return
         uid, template, before = live["metadata"]["uid"], live["spec"]["template"], self._written.get(component)
-        # an identical recreation is for the cluster of the previous one
+        # an identical recreation is for the wishes of the previous one
         is_same = before is not None and before.uid != uid and before.template == template
-        wishes = before.cluster if before is not None and is_same else _wishes(cluster)
+        wishes = before.wishes if before is not None and is_same else self._wishes(cluster)
         self._written[component] = _Written(uid, template, wishes)
 
     def _known(self, component: str, live: Json | None) -> _Written | None:
         """The record of the write to this very StatefulSet."""
         found = self._written.get(component)
         return found if found and live and found.uid == live["metadata"]["uid"] else None
+
+    def _wishes(self, cluster: Json | None) -> Json:
+        """What decides a template; a restore to a point in time keeps TiKV from collecting garbage."""
+        to_a_point = (each for each in self._state.all(RESTORES) if each["spec"].get("restoreMode") == "pitr")
+        going_on = [each["metadata"]["uid"] for each in to_a_point if not _has_ended(each)]
+        return {"spec": (cluster or {}).get("spec"), "annotations": annotations(cluster), "restores": going_on}
 
     def before(self, write: OperatorWrite) -> str | None:
         """The violation of a write while a foreign template is in place, or of a restart with the same template."""
@@ -102,7 +107,7 @@ class AskedFor:
             # a change of the spec may have to wait
             return None
         self._note(component, cluster)
-        if known is None or known.cluster != _wishes(cluster):
+        if known is None or known.wishes != self._wishes(cluster):
             return None
         return f"{write.call} gives the pods of {component} another template without a change of the spec"
 
@@ -125,5 +130,5 @@ class AskedFor:
                 yield f"the partition of {component} stays at {held} though no pod of it is to be restarted"
 
 
-def _wishes(cluster: Json | None) -> Json:
-    return {"spec": (cluster or {}).get("spec"), "annotations": annotations(cluster)}
+def _has_ended(restore: Json) -> bool:
+    return (restore.get("status") or {}).get("phase") in ("Complete", "Failed", "Invalid")

@@ -25,6 +25,7 @@ from sandbox.dataplane.tables import Table
 from sandbox.world import World
 from simulate.engine.calls import Call
 from simulate.engine.state import State
+from simulate.judge.log_backups import LogBackupJudge
 
 Found = tuple[str, str]
 """A rule and its violation."""
@@ -37,9 +38,11 @@ _RESTS = (*_ENDS, *_PRUNES, "Clean", "Invalid", "Stopped")
 class BackupJudge:
     """Checks one namespace."""
 
-    def __init__(self, world: World, state: State) -> None:
+    def __init__(self, world: World, state: State, unreadable: float = 0.0) -> None:
+        """`unreadable` are the seconds for which PD's keys cannot be read."""
         self._world = world
         self._state = state
+        self._logs = LogBackupJudge(world, state, unreadable)
         self._ended: dict[str, str] = {}
         """The outcomes of Backups and Restores, by UID."""
 
@@ -48,6 +51,7 @@ class BackupJudge:
         backups, restores = self._state.all(BACKUPS), self._state.all(RESTORES)
         if not backups and not restores:
             return
+        yield from self._logs.look()
         for backup in backups:
             if (
                 _phase(backup) == "Complete"
@@ -59,7 +63,12 @@ class BackupJudge:
             is_under_way = _phase(restore) in ("Scheduled", "Running")
             if is_under_way and self._has_begun(restore) and (what := self._lacks(restore)):
                 yield "backup-in-use", f"Restore {_name(restore)} reads files, but {what}"
-            if _phase(restore) == "Complete" and self._ended.get(restore["metadata"]["uid"]) != "Complete":
+            is_of_backup = restore["spec"].get("restoreMode") != "pitr"
+            if (
+                is_of_backup
+                and _phase(restore) == "Complete"
+                and self._ended.get(restore["metadata"]["uid"]) != "Complete"
+            ):
                 yield from self._differs(restore)
         for each in (*backups, *restores):
             yield from self._outcome(each)
@@ -69,6 +78,7 @@ class BackupJudge:
     def end(self, done: list[Call]) -> Iterator[Found]:
         """The violations at the end, after these writes of operators."""
         yield from self.look()
+        yield from self._logs.end(done)
         for each in (*self._state.all(BACKUPS), *self._state.all(RESTORES)):
             phase = _phase(each)
             if "deletionTimestamp" in each["metadata"] or phase not in _RESTS:

@@ -1,4 +1,5 @@
-"""What a user has at the end of a plan from overlays, classes of volumes, full-text search and a newer operator."""
+"""What a user has at the end of a plan from overlays, classes of volumes, full-text search, a newer operator, and
+restores of a log."""
 
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
@@ -8,7 +9,7 @@ import msgspec
 from apis.cluster import CHANGES_PENDING
 from apis.overlays import overlay_annotation
 from kube.objects import Json
-from kube.resources import VOLUME_ATTRIBUTES_CLASSES
+from kube.resources import RESTORES, VOLUME_ATTRIBUTES_CLASSES
 from sandbox.conditions import condition
 from sandbox.dataplane.ticdc.book import Book
 from simulate.engine.engine import NEWER
@@ -32,6 +33,9 @@ def unfulfilled(state: State, plan: Plan) -> Iterator[str]:
         yield from _feed(state, cluster["spec"]["tici"]["s3"]["secretKey"])
     if any(isinstance(event, Newer) for event in plan.events):
         yield from _pending(state, cluster)
+    for restore in state.all(RESTORES):
+        if (phase := (restore.get("status") or {}).get("phase")) != "Complete":
+            yield f"Restore {restore['metadata']['name']} is {phase or 'new'}"
 
 
 def _overlay(state: State, component: str, text: str) -> Iterator[str]:

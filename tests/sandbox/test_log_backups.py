@@ -1,5 +1,6 @@
 """A log backup and a restore to a point in time, end to end: controllers, `backup-manager`, BR, TiKV."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +9,9 @@ import pytest
 import yaml
 
 from kube.objects import Json, condition_of
-from kube.resources import BACKUPS, PODS, RESTORES
+from kube.resources import BACKUPS, COMPACT_BACKUPS, PODS, RESTORES
 from ports.clock import FakeClock
+from sandbox.dataplane.br.compaction import result_of
 from sandbox.dataplane.log_backup import LogTask
 from sandbox.dataplane.processes import DiskTrouble
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
@@ -122,6 +124,19 @@ def test_a_replication_restore_replays_the_log_after_the_snapshot(world: Operato
     assert at_snapshot == tables(world).digest()
     done = ended(world, RESTORES, within=700)
     assert ("Complete", "log-restore", digest) == (done["phase"], done["replicationStep"], tables(world).digest()), done
+
+
+def test_the_shards_of_a_compaction_share_the_files_of_the_log(world: OperatorWorld) -> None:
+    for number in (3, 4):
+        sql(world, f"INSERT INTO shop.orders VALUES ({number}, 'a plum')")
+        saved(world, tables(world).now())
+    create(world, COMPACT_BACKUPS, on_volume("log", mode="sharded", shardCount=2, startTs="1"), name="shards")
+    world.run_until(lambda: (world.get(COMPACT_BACKUPS, "shards").get("status") or {}).get("state") == "Complete", 120)
+    there = volume(world).objects
+    shards = [json.loads(there[f"log/{result_of(shard, 2)}"]) for shard in (1, 2)]
+    files = [name.removeprefix("log/") for name in sorted(there) if name.endswith(".log")]
+    assert files == sorted(shards[0] + shards[1])
+    assert all(shards)
 
 
 def test_a_restore_to_a_future_moment_waits_and_leaves_nothing(world: OperatorWorld) -> None:
