@@ -4,39 +4,39 @@ from collections.abc import Mapping
 
 from cli.reasons.reason import NOTHING_YET, Reason
 
-_LOGS = "`kubectl logs` of the pods of dm-master and dm-worker."
+_LOGS = "Read `kubectl logs` of the pods of dm-master and dm-worker."
 
 OF_DM: Mapping[str, Reason] = {
     "WaitingForDMMaster": Reason(
         "The workers of DM wait until a quorum of masters is healthy and Ready, or until the masters have been "
         "restarted or scaled.",
         "It starts or restarts the workers when the masters are done.",
-        "The condition Progressing of `status.master`.",
+        "Look at the condition Progressing of `status.master`.",
     ),
     "DMMasterNotReady": Reason(
         "No pod of dm-master is Ready yet.",
         "It asks the masters when one is.",
-        "`kubectl describe pod` of the pods of dm-master.",
+        "Read `kubectl describe pod` of the pods of dm-master.",
     ),
     "DMMasterNotAnswering": Reason(
         "The masters of a new DMCluster do not answer yet.",
-        "It asks again, less and less often.",
+        "It asks again, with increasing delays.",
         _LOGS,
     ),
     "DMMasterUnreachable": Reason(
         "The masters, which answered before, do not answer, or not as DM does.",
         "It makes no decision that needs them: their last answers do not count.",
-        f"Whether the operator's pod can reach the Service of dm-master; {_LOGS}",
+        f"Check whether the operator's pod can reach the Service of dm-master. {_LOGS}",
     ),
     "DMMasterUnknown": Reason(
         "The next action needs an answer of the masters, which they have not given in this reconcile.",
         "It waits until they answer.",
-        "The same condition of `status.master`; it says why they do not answer.",
+        "Look at the same condition of `status.master`: it says why they do not answer.",
     ),
     "DMWorkerUnknown": Reason(
         "The next action on workers needs an answer of the masters, which they have not given in this reconcile.",
         "It waits until they answer.",
-        "The condition Progressing of `status.master`.",
+        "Look at the condition Progressing of `status.master`.",
     ),
     "DMMasterUnhealthy": Reason(
         "Some masters are not alive, as the others report, or have not joined.",
@@ -51,7 +51,7 @@ OF_DM: Mapping[str, Reason] = {
     "DMMasterQuorum": Reason(
         "A master can't be restarted, because the others would be no quorum.",
         "It waits until enough of them are alive.",
-        "The masters that the message names. With two masters none can ever be restarted: have three.",
+        "Repair the masters that the message names. With two masters none can ever be restarted: have three.",
     ),
     "TransferringDMMasterLeader": Reason(
         "The master that leads is about to be restarted, and has been asked to let another one lead.",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from cli.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
 
-_RETRIES = "It tries again on its own, after growing pauses."
+_RETRIES = "It tries again, with increasing delays."
 
 OF_JOBS: Mapping[str, Reason] = {
     "ClusterNotServing": Reason(
@@ -37,22 +37,22 @@ OF_JOBS: Mapping[str, Reason] = {
     "TiKVUpgrading": Reason(
         "The pods of TiKV run different images: an upgrade is in progress. BR has the version of the spec, and may not "
         "work with the stores that have yet to be upgraded.",
-        "It makes no Job before all pods of TiKV run the image of the spec.",
+        "It creates no Job until all pods of TiKV run the image of the spec.",
         "Nothing. If the upgrade does not end, the condition `Progressing` of the TidbCluster says what blocks it.",
     ),
     "JobTerminating": Reason(
         "An earlier Job is being deleted, and its pods may still write.",
-        "It makes no other Job before they have ended.",
+        "It creates no other Job until they have ended.",
         LOOK_AT_PODS,
     ),
     "ResultPending": Reason(
-        "A Job has ended, and the status does not show yet what its pod has written.",
-        "It waits a minute for that. Then it records that the result is lost.",
+        "A Job has ended, but the status does not show its result yet.",
+        "It waits a minute for it. Then it records that the result is lost.",
         NOTHING,
     ),
     "RetryPending": Reason(
-        "A Job has failed, or could not be made.",
-        "It makes the next one after a pause, as often as the spec allows.",
+        "A Job has failed, or could not be created.",
+        "It creates the next one after a pause, as often as the spec allows.",
         "The logs of the Job's pods say why it failed. To try again at once, delete the Job.",
     ),
     "FilesInUse": Reason(
@@ -61,7 +61,7 @@ OF_JOBS: Mapping[str, Reason] = {
         "Wait until that object has ended, or delete it.",
     ),
     "ForeignJob": Reason(
-        "A Job of the name that is needed belongs to another object.",
+        "A Job with the required name belongs to another object.",
         "It leaves that Job alone, and looks again every thirty seconds.",
         "Delete that Job, or rename the object.",
     ),
@@ -77,7 +77,7 @@ OF_JOBS: Mapping[str, Reason] = {
     ),
     "StopLogBackupJobFailed": Reason(
         "The Job that stops a log backup has failed, or its name is taken: the task still runs in the cluster.",
-        "It keeps the files, and makes the Job again after five minutes.",
+        "It keeps the files, and creates the Job again after five minutes.",
         "Look at the logs of the Job's pods; or stop the task yourself: `br log stop --task-name=NAME`.",
     ),
     "LogTaskRemains": Reason(
@@ -89,14 +89,14 @@ OF_JOBS: Mapping[str, Reason] = {
     ),
     "OtherLogBackup": Reason(
         "The cluster runs another log backup, and BR runs one at a time in a cluster. The message says whose it is.",
-        "It makes no Job, and looks again every thirty seconds.",
+        "It creates no Job, and looks again every thirty seconds.",
         "Stop the other one: delete its Backup, set its `spec.logStop`, or, where no Backup owns it, "
         "`br log stop --task-name=NAME`.",
     ),
     "WaitingForGCOff": Reason(
         "TiKV does not run with `gc.ratio-threshold = -1` yet, which a restore to a point in time needs.",
-        "It sets that in the configuration of TiKV, which is restarted pod by pod, and begins afterwards.",
-        "Nothing. The condition `Progressing` of the TidbCluster says how the restart gets on.",
+        "It sets that in the configuration of TiKV, restarts TiKV pod by pod, and begins afterwards.",
+        "Nothing. The condition `Progressing` of the TidbCluster shows the progress of the restart.",
     ),
     "FilesBeingRemoved": Reason(
         "The files that a Restore or CompactBackup reads belong to a Backup that is being deleted with its files.",

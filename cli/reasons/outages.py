@@ -41,8 +41,8 @@ OUTAGES: Mapping[str, Reason] = {
         LOOK_AT_PODS,
     ),
     "NoTiDBServer": Reason(
-        "No TiDB server answers on its status port. Clients cannot use the database; its data is not affected. Where "
-        "Kubernetes reports the pods Ready, it may be only the operator that cannot reach them.",
+        "No TiDB server answers on its status port. Clients cannot use the database; its data is not affected. If "
+        "Kubernetes reports the pods Ready, perhaps only the operator cannot reach them.",
         _WATCHES,
         "`kubectl logs POD -c tidb` of the servers. If they serve clients, check the NetworkPolicies between the "
         "operator and port 10080.",

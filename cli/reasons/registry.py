@@ -86,14 +86,14 @@ _READY: Mapping[str, Reason] = {
         "It waits for them.",
         "Create it.",
     ),
-    "CreatingChangefeed": Reason("TiCDC makes the changefeed of TiCI.", "It looks again.", NOTHING),
+    "CreatingChangefeed": Reason("TiCDC is creating TiCI's changefeed.", "It checks again.", NOTHING),
     "ChangingChangefeed": Reason(
-        "The changefeed of TiCI gets another sink or keys.", "It pauses and resumes it.", NOTHING
+        "TiCI's changefeed is getting another sink or other keys.", "It pauses the changefeed and resumes it.", NOTHING
     ),
     "ChangefeedNotNormal": Reason(
         "The changefeed of TiCI failed or is paused. Full-text indexes lack new changes.",
         "It reports TiCDC's error in `status.tici`.",
-        "Mend what the error says, then resume the changefeed.",
+        "Remove the cause of the error, then resume the changefeed.",
     ),
     "ChangefeedUnknown": Reason(
         "TiCDC does not answer about the changefeed of TiCI, or rejects a request.",
@@ -123,7 +123,8 @@ _READY: Mapping[str, Reason] = {
         "Look at its pods and their logs, and at `status.pdms.scheduling.members`.",
     ),
     "PasswordNotSet": Reason(
-        "`spec.tidb.initializer.createPassword` asks for a random password of root, and TiDB could not be given it.",
+        "`spec.tidb.initializer.createPassword` asks for a random password for root, and the operator could not set "
+        "it.",
         "It tries again; until then root has no password. Everything else continues.",
         "Check that the operator reaches TiDB's SQL port, which the message names, and that TiDB lets root in from "
         "there. With `tidb.tlsClient` the certificate of the server must be good for that name.",
@@ -224,10 +225,9 @@ _STARTING: Mapping[str, Reason] = {
         "restart`. If it recurs, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
     ),
     "Contested": Reason(
-        "Another controller, or an admission webhook, undoes each time what the operator writes to an "
-        "object that is not a StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message "
-        "names the first field. Or another client deletes an object each time that the operator has "
-        "created it.",
+        "Another controller, or an admission webhook, undoes each write of the operator to an object that is not a "
+        "StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message names the first field. Or another "
+        "client deletes an object each time the operator creates it.",
         "It writes or creates the object three times immediately, then once a minute. Everything else continues.",
         "Find out who writes: `kubectl get KIND NAME --show-managed-fields -o yaml`, "
         "`kubectl get mutatingwebhookconfigurations`. Have them leave the objects of the cluster alone, or say what "
@@ -279,17 +279,17 @@ _STARTING: Mapping[str, Reason] = {
         "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "
         "scaled, which comes before a restart of TiDB. Or Pump refuses its new version, and the other components keep "
         "theirs, too.",
-        "It makes TiDB's pods, or restarts them, afterwards.",
+        "It creates or restarts TiDB's pods afterwards.",
         "Look at the condition of Pump. A cluster without binlogs needs no Pump.",
     ),
     "WaitingForTSO": Reason(
         "PD is in microservice mode, and no member of tso gives timestamps yet: TiKV could not start.",
-        "It makes TiKV's pods afterwards.",
+        "It creates TiKV's pods afterwards.",
         LOOK_AT_COMPONENT,
     ),
     "WaitingForScheduling": Reason(
         "PD is in microservice mode, and PD lists no member of scheduling yet.",
-        "It makes TiKV's pods afterwards.",
+        "It creates TiKV's pods afterwards.",
         LOOK_AT_COMPONENT,
     ),
     "PDWithoutMicroservices": Reason(
@@ -321,9 +321,9 @@ _STARTING: Mapping[str, Reason] = {
         "Let the restore finish, or set the field to false.",
     ),
     "PeerURLOutdated": Reason(
-        "`spec.tlsCluster.enabled` was changed while a single PD or DM-master was running. That has joined under a URL "
-        "of the other kind, `http` or `https`, which etcd keeps; another member could not reach it.",
-        "It adds no member. What runs, runs on.",
+        "`spec.tlsCluster.enabled` was changed while a single PD or DM-master was running. It had joined under a URL "
+        "of the other kind, `http` or `https`, which etcd keeps: another member could not reach it.",
+        "It adds no member. The running member stays.",
         "Run the command that the message names in the member's pod, or in one with `etcdctl` and its certificates.",
     ),
     "MissingSecret": Reason(
@@ -406,8 +406,7 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "use `pd-ctl` to remove a member or store that no longer exists.",
     ),
     "RemakingClaims": Reason(
-        "Volume claims that have no volume yet ask for another storage class than the spec does now, or for more "
-        "storage.",
+        "Volume claims without a volume ask for another storage class, or for more storage, than the spec does now.",
         "It deletes these claims, which hold no data, and the StatefulSet recreates them for the pods that wait. "
         "It keeps claims whose volumes will come with data, and claims that come out as before: `VolumeCantChange`.",
         "Nothing. If the new claims stay Pending, too, `kubectl describe pvc` shows why.",
@@ -424,13 +423,12 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         LOOK_AT_PD,
     ),
     "PumpUnreachable": Reason(
-        "Pump is scaled in, but the pod that has to go does not answer. Drainers may not have read all its binlogs "
+        "Pump is scaled in, but the pod to be removed does not answer. Drainers may not have read all its binlogs "
         "yet, and no other pod has them.",
         "It keeps the pod, its volume and its node in PD, and asks again when the pod is Ready.",
         "Bring the pod back: `kubectl describe pod` and `kubectl logs --previous` show why it does not run. If it is "
         "lost for good and you can do without its binlogs, set the state of its node to offline with `binlogctl`; "
-        "then it is "
-        "removed.",
+        "then it is removed.",
     ),
     "StoresUnknown": Reason(
         "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "
@@ -555,8 +553,8 @@ _RESTARTING: Mapping[str, Reason] = {
     "FlushingLogBackup": Reason(
         "A log backup runs, and a TiKV saves what it holds of it before its pod is restarted.",
         "It waits for at most three minutes, 30 seconds if TiKV refuses or cannot be reached. Then it restarts the pod "
-        "without, and the event `LogBackupNotFlushed` says why: a restore to a point in time may reach less far until "
-        "TiKV has caught up.",
+        "all the same, and the event `LogBackupNotFlushed` says why: until TiKV has caught up, a restore to a point in "
+        "time may reach less far.",
         "Nothing. `kubectl annotate tc NAME tidb.pingcap.com/tikv-restart-without-flush-log-backup=true` skips the "
         "flush.",
     ),
@@ -593,11 +591,11 @@ _SCALING: Mapping[str, Reason] = {
         "Offline becomes Up again and keeps its data.",
     ),
     "FailedScaleIn": Reason(
-        "The scale-in would lose data, the stores that stay have no room for the data of those that leave, or "
+        "The scale-in would lose data, the remaining stores have no room for the data of the leaving ones, or "
         "something else depends on PD. The message says why.",
         "It removes nothing, and reverts the steps already taken. It asks PD again every 30 seconds.",
         "Raise the replicas again. To continue: lower PD's `max-replicas`, or a table's replicas on "
-        "TiFlash, enlarge the volumes of the stores that stay, or remove what the message names.",
+        "TiFlash, enlarge the volumes of the remaining stores, or remove what the message names.",
     ),
     "UnknownFields": Reason(
         "The spec has fields that this operator, or Kubernetes, does not know: they have no effect. The condition "
@@ -624,9 +622,9 @@ _SCALING: Mapping[str, Reason] = {
         "Nothing: your next change that restarts the component brings it, such as `kubectl tidb restart`.",
     ),
     "BinlogRemoved": Reason(
-        "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a "
-        "TiDB that runs already the condition `BinlogSupported` says so; an older one is not upgraded, "
-        "since drainers would miss what it writes. Neither is Pump, which has no such version.",
+        "TiDB v8.4.0 and later write no binlogs, but the spec has a Pump to collect them. If such a TiDB runs already, "
+        "the condition `BinlogSupported` says so. An older one is not upgraded, since drainers would miss its writes; "
+        "nor is Pump, which has no such version.",
         "It restarts no pod of the cluster for the new version, and continues with everything else.",
         "Leave Pump at its version with `spec.pump.version`, and set up replication with TiCDC. Then set "
         "`spec.tidb.binlogEnabled` to false: TiDB is upgraded. Finally scale Pump to 0 replicas and remove "
