@@ -207,15 +207,39 @@ class Operator:
                 return
         raise NeverSettles(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
 
-    def let_pass(self, end: float, is_new: Callable[[], bool] = lambda: False, pace: float = 0.0) -> None:
+    def let_pass(
+        self,
+        end: float,
+        is_new: Callable[[], bool] = lambda: False,
+        pace: float = 0.0,
+        may_wait: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Let the world run until the operator may have work: a change, its next timer, or the time `end`.
 
-        It stops earlier at a moment at which something `is_new` to the caller. Timers fire `pace` seconds from now at
-        the earliest.
+        It stops earlier at a moment at which something `is_new` to the caller. With a `pace`, timers fire so many
+        seconds from now at the earliest, and later while they `may_wait`; changes that the operator does not follow
+        are none.
         """
-        due = self.timers.next_due()
-        until = end if due is None else min(max(due, self.clock.now() + pace), end)
-        self._world.advance(max(until - self._world.clock.now(), 0.0), lambda: self.has_news() or is_new())
+        has_news = self._sees_news if pace else self.has_news
+        is_woken = lambda: has_news() or is_new()  # noqa: E731
+        due, now = self.timers.next_due(), self.clock.now()
+        until = end if due is None else min(max(due, now + pace), end)
+        pause = until - now
+        while not self._world.advance(max(until - self._world.clock.now(), 0.0), is_woken):
+            if not pace or until >= end or not may_wait():
+                return
+            until = min(until + pause, end)
+
+    def _sees_news(self) -> bool:
+        """True if the caches, which follow what the operator reads, show something new."""
+        before = self.changes
+        self.look()
+        return self.changes != before
+
+    @property
+    def changes(self) -> int:
+        """The number of changes that the caches have followed."""
+        return self.secrets.changes + sum(cache.changes for cache in self.caches.values())
 
     def step(self) -> bool:
         """Look, and sync one ready key; True if one was ready."""

@@ -15,7 +15,7 @@ from ports.clock import FakeClock
 from rehearsal.change import finish, rehearse_on
 from rehearsal.operator import SETTINGS
 from rehearsal.recording import READ, record
-from rehearsal.stage import CannotRehearse
+from rehearsal.stage import PACE, CannotRehearse
 from rehearsal.twin import Twin, twin_of
 from sandbox.apiserver.audit import Call
 from sandbox.apiserver.faults import Fault
@@ -110,7 +110,7 @@ def twin(
     """The twin of a cluster, with the cluster's own Secrets."""
     cluster = world.admin.get(RESOURCES[kind], name, namespace).decode()
     recording = record(world.world.client(READER), cluster)
-    return twin_of(recording, list(_secrets(world)), world.clock.wall(), Timings.real(), changing=changing)
+    return twin_of(recording, list(_secrets(world)), world.clock.wall(), Timings.real(), PACE, changing=changing)
 
 
 def _secrets(world: OperatorWorld) -> Iterator[Json]:
