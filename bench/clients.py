@@ -124,7 +124,8 @@ def _upgrade(cluster: _Cluster) -> None:
 
 def _configure(cluster: _Cluster) -> None:
     before = cluster.pods("tikv")
-    cluster.change(tikv={"config": {"log": {"file": {"max-days": 7}}}})
+    # v1.6.6 restarts nothing for `log.file.max-days`
+    cluster.change(tikv={"config": {"storage": {"reserve-space": "1GB"}}})
     cluster.settles(lambda: are_replaced(before, cluster.pods("tikv")))
 
 
@@ -148,15 +149,18 @@ def _drain(cluster: _Cluster) -> None:
     """`kubectl tidb drain`; with v1.6.6, which has no such command, `kubectl drain`."""
     pod, client = f"{_NAME}-tikv-0", cluster.place.client
     node = cluster.node_of(pod)
-    if cluster.operator == _OURS:
-        with redirect_stdout(sys.stderr):
-            kubectl_tidb(["drain", node, "--yes", f"--timeout={_PATIENCE:g}"], {"KUBECONFIG": str(cluster.place.admin)})
-    else:
-        client.patch(NODES, node, "", {"spec": {"unschedulable": True}})
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
-        client.request("POST", PODS.path(cluster.namespace, pod, "eviction"), body=eviction)
-    cluster.settles(lambda: pod in cluster.pods("tikv") and cluster.node_of(pod) not in ("", node))
-    client.patch(NODES, node, "", {"spec": {"unschedulable": None}})
+    try:
+        if cluster.operator == _OURS:
+            with redirect_stdout(sys.stderr):
+                environment = {"KUBECONFIG": str(cluster.place.admin)}
+                kubectl_tidb(["drain", node, "--yes", f"--timeout={_PATIENCE:g}"], environment)
+        else:
+            client.patch(NODES, node, "", {"spec": {"unschedulable": True}})
+            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+            client.request("POST", PODS.path(cluster.namespace, pod, "eviction"), body=eviction)
+        cluster.settles(lambda: pod in cluster.pods("tikv") and cluster.node_of(pod) not in ("", node))
+    finally:
+        client.patch(NODES, node, "", {"spec": {"unschedulable": None}})
 
 
 def _lose_node(cluster: _Cluster) -> None:
@@ -233,7 +237,7 @@ def _place(world: str, directory: Path) -> Iterator[Place]:
 
 
 def _figures(place: Place, who: str, names: Sequence[str]) -> _Figures:
-    """What clients notice of some operations by one operator; those after one that does not end are left out."""
+    """What clients notice of some operations by one operator; those that do not end are left out."""
     measure = _of_ours if who == _OURS else _of_theirs
     try:
         for name, noticed in measure(place, names):
@@ -241,7 +245,7 @@ def _figures(place: Place, who: str, names: Sequence[str]) -> _Figures:
             note(f"{place.name}, {who}, {name}: {noticed.errors} errors, {noticed.longest:.1f} s {errors}")
             yield name, noticed
     except TimeoutError as error:
-        note(f"{place.name}, {who}: {error}")
+        note(f"{place.name}, {who}: the cluster is not Ready: {error}")
 
 
 def _of_theirs(place: Place, names: Sequence[str]) -> _Figures:
@@ -287,7 +291,10 @@ def _of_ours(place: Place, names: Sequence[str]) -> _Figures:
 def _operate(cluster: _Cluster, clients: SqlClients, names: Sequence[str]) -> _Figures:
     for name in names:
         if name != _TAKE_OVER:
-            yield name, _noticed(clients, partial(_OPERATIONS[name], cluster))
+            try:
+                yield name, _noticed(clients, partial(_OPERATIONS[name], cluster))
+            except TimeoutError as error:
+                note(f"{cluster.place.name}, {cluster.operator}, {name} is left out: {error}")
 
 
 def _noticed(clients: SqlClients, act: Callable[[], object]) -> Noticed:
