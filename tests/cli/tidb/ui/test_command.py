@@ -55,11 +55,12 @@ def test_serves_at_the_printed_address_until_it_is_interrupted(kubeconfig: Path)
         assert (0, False) == (process.wait(30), b"Traceback" in printed.read())
 
 
-def test_the_guide_lists_every_address(running: OperatorWorld) -> None:
+def test_the_guide_lists_every_page(running: OperatorWorld) -> None:
     given = {"{short}": "tc", "{namespace}": "NAMESPACE", "{name}": "NAME"}
     session = Session(ThisServer(running.admin), running.clock, Output())
     routes = application(session, Rehearsals([])).routes
-    paths = [each.path for each in routes if isinstance(each, Route) and each.path != "/reasons/{name}"]
+    pages = [each for each in routes if isinstance(each, Route) and "GET" in (each.methods or ())]
+    paths = [each.path for each in pages if each.path != "/reasons/{name}"]
     listed = re.findall(r"^\| `(/.*?)` \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     assert listed == [re.sub(r"\{\w+\}", lambda found: given[found[0]], each) for each in paths]
 
