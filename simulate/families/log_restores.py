@@ -4,6 +4,7 @@
 two shards. `unreadable`: PD's keys cannot be read for longer than the grace period of a log backup.
 """
 
+from controllers.backup.unreadable import GRACE
 from kube.resources import COMPACT_BACKUPS
 from simulate.engine import plan as plans
 from simulate.engine.plan import Edit, Fault, World
@@ -13,7 +14,6 @@ from simulate.families.family import Change, Make
 
 LOG, SNAPSHOT, SHARDS, RESTORE = "log", "demo", "shards", "point"
 """The names of the log backup, the snapshot, the CompactBackup and the Restore."""
-_GRACE = "tidb.pingcap.com/log-backup-state-query-failure-grace-period"
 _SHARDS = 2
 
 _BEGINS, _SAVED, _WRITTEN, _STOPPED, _LOST, _RESTORED = 1.0, 12.0, 25.0, 35.0, 60.0, 65.0
@@ -32,7 +32,7 @@ _HOUR = 3600.0
 def _log(grace: str = "") -> Edit:
     edit = backups.backup(_BEGINS, LOG, backupMode="log")
     if grace:
-        edit.body["metadata"] = {"name": LOG, "annotations": {_GRACE: grace}}
+        edit.body["metadata"] = {"name": LOG, "annotations": {GRACE: grace}}
     return edit
 
 

@@ -1,7 +1,10 @@
-"""Facts about a cluster's tree that several groups of invariants use."""
+"""Facts about an object's tree that several checks use."""
 
 from apis.components import component_type, status_section
 from kube.objects import Json
+
+Found = tuple[str, str]
+"""A rule and its violation."""
 
 DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
 DDL_PAUSED = "tidb.pingcap.com/smooth-upgrade-ddl-paused"
@@ -19,6 +22,16 @@ COMMANDS = (*EVICT, *REPLACE, "tidb.pingcap.com/pd-transfer-leader", "tidb.pingc
 def annotations(tree: Json | None) -> Json:
     """The annotations of an object, empty without one."""
     return (tree or {}).get("metadata", {}).get("annotations") or {}
+
+
+def name_of(tree: Json) -> str:
+    """The name of an object."""
+    return str(tree["metadata"]["name"])
+
+
+def phase_of(tree: Json) -> str:
+    """The phase of an object, empty without one."""
+    return str((tree.get("status") or {}).get("phase") or "")
 
 
 def is_replaced(pod: Json | None) -> bool:

@@ -25,10 +25,8 @@ from sandbox.dataplane.tables import Table
 from sandbox.world import World
 from simulate.engine.calls import Call
 from simulate.engine.state import State
+from simulate.invariants.facts import Found, name_of, phase_of
 from simulate.judge.log_backups import LogBackupJudge
-
-Found = tuple[str, str]
-"""A rule and its violation."""
 
 _ENDS = ("Complete", "Failed")
 _PRUNES = ("PruneScheduled", "PruneRunning", "PruneComplete", "PruneFailed")
@@ -54,53 +52,55 @@ class BackupJudge:
         yield from self._logs.look()
         for backup in backups:
             if (
-                _phase(backup) == "Complete"
+                phase_of(backup) == "Complete"
                 and "deletionTimestamp" not in backup["metadata"]
                 and (what := self._lacks(backup))
             ):
-                yield "backup-files", f"Backup {_name(backup)} is Complete, but {what}"
+                yield "backup-files", f"Backup {name_of(backup)} is Complete, but {what}"
         for restore in restores:
-            is_under_way = _phase(restore) in ("Scheduled", "Running")
+            is_under_way = phase_of(restore) in ("Scheduled", "Running")
             if is_under_way and self._has_begun(restore) and (what := self._lacks(restore)):
-                yield "backup-in-use", f"Restore {_name(restore)} reads files, but {what}"
+                yield "backup-in-use", f"Restore {name_of(restore)} reads files, but {what}"
             is_of_backup = restore["spec"].get("restoreMode") != "pitr"
             if (
                 is_of_backup
-                and _phase(restore) == "Complete"
+                and phase_of(restore) == "Complete"
                 and self._ended.get(restore["metadata"]["uid"]) != "Complete"
             ):
                 yield from self._differs(restore)
         for each in (*backups, *restores):
             yield from self._outcome(each)
             if (count := self._pods(each)) > 1:
-                yield "backup-twice", f"{count} pods work for {each['kind']} {_name(each)}"
+                yield "backup-twice", f"{count} pods work for {each['kind']} {name_of(each)}"
 
     def end(self, done: list[Call]) -> Iterator[Found]:
         """The violations at the end, after these writes of operators."""
         yield from self.look()
         yield from self._logs.end(done)
         for each in (*self._state.all(BACKUPS), *self._state.all(RESTORES)):
-            phase = _phase(each)
+            phase = phase_of(each)
             if "deletionTimestamp" in each["metadata"] or phase not in _RESTS:
-                yield "backup-end", f"{each['kind']} {_name(each)} is {phase or 'new'} in the end"
+                yield "backup-end", f"{each['kind']} {name_of(each)} is {phase or 'new'} in the end"
         made = Counter(call.target.name for call in done if (call.method, call.target.resource) == ("POST", str(JOBS)))
         for each in (*self._state.all(BACKUPS), *self._state.all(RESTORES)):
-            job = f"{str(each['kind']).lower()}-{_name(each)}"
+            job = f"{str(each['kind']).lower()}-{name_of(each)}"
             if made[job] > _jobs_of(each):
                 yield "backup-jobs", f"Job {job} was made {made[job]} times"
 
     def _outcome(self, tree: Json) -> Iterator[Found]:
-        uid, phase = tree["metadata"]["uid"], _phase(tree)
+        uid, phase = tree["metadata"]["uid"], phase_of(tree)
         before = self._ended.get(uid, "")
         if before and phase in _ENDS and phase != before:
-            yield "backup-outcome", f"{tree['kind']} {_name(tree)} was {before}, and is {phase}"
+            yield "backup-outcome", f"{tree['kind']} {name_of(tree)} was {before}, and is {phase}"
         if phase in _ENDS:
             self._ended.setdefault(uid, phase)
 
     def _pods(self, tree: Json) -> int:
         label = f"tidb.pingcap.com/{str(tree['kind']).lower()}"
-        pods = [pod for pod in self._state.all(PODS) if (pod["metadata"].get("labels") or {}).get(label) == _name(tree)]
-        return sum(bool(self._world.data_plane.running(pod["metadata"]["namespace"], _name(pod))) for pod in pods)
+        pods = [
+            pod for pod in self._state.all(PODS) if (pod["metadata"].get("labels") or {}).get(label) == name_of(tree)
+        ]
+        return sum(bool(self._world.data_plane.running(pod["metadata"]["namespace"], name_of(pod))) for pod in pods)
 
     def _has_begun(self, restore: Json) -> bool:
         """True if its files existed at the first check; otherwise it reads nothing."""
@@ -137,7 +137,7 @@ class BackupJudge:
             files = [file for file in saved.files if file.table == table.id]
             wanted = [pair for file in files for pair in meta.unpack(disk.objects.get(f"{prefix}/{file.name}", b""))]
             if found is None or _rows(table, wanted) != _rows(found, list(pd.tables.content.scan(found.keys))):
-                yield "restore-content", f"Restore {_name(restore)} is Complete without all of {table.name}"
+                yield "restore-content", f"Restore {name_of(restore)} is Complete without all of {table.name}"
 
     def _place(self, tree: Json) -> tuple[Disk, str]:
         spec = decode(tree, Restore).spec
@@ -161,11 +161,3 @@ def _rows(table: Table, pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, b
     """Keys without the table's own prefix."""
     skip = len(table.keys.start)
     return [(key[skip:], value) for key, value in pairs]
-
-
-def _phase(tree: Json) -> str:
-    return str((tree.get("status") or {}).get("phase") or "")
-
-
-def _name(tree: Json) -> str:
-    return str(tree["metadata"]["name"])

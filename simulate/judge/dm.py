@@ -18,10 +18,8 @@ from sandbox.dataplane.dm.book import Book, Worker
 from sandbox.world import World
 from simulate.engine.calls import Call
 from simulate.engine.state import State, pod_of_member
+from simulate.invariants.facts import Found
 from simulate.invariants.operator_write import OperatorWrite
-
-Found = tuple[str, str]
-"""A rule and its violation."""
 
 _MASTER, _WORKER = "dm-master", "dm-worker"
 _MEMBERS = "/apis/v1alpha1/members/"

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from apis.backup_conditions import LOG_STATE_UNREADABLE
 from apis.log_backups import RUNNING, STOPPED
+from controllers.backup.unreadable import GRACE
 from kube.objects import Json, condition_of
 from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS, RESTORES
 from member.backups.naming import LOG_RESTORE, SNAPSHOT_RESTORE, step_job_name
@@ -24,11 +25,8 @@ from sandbox.dataplane.br.compaction import result_of
 from sandbox.world import World
 from simulate.engine.calls import Call
 from simulate.engine.state import State
-from simulate.invariants.facts import annotations
+from simulate.invariants.facts import Found, annotations, name_of, phase_of
 
-Found = tuple[str, str]
-
-_GRACE = "tidb.pingcap.com/log-backup-state-query-failure-grace-period"
 _FAILED_AS = "LogBackupStateQueryFailed"
 _LATE = 150.0
 """Seconds in which a log backup is read again and its status is written, also by an operator that has just started."""
@@ -48,8 +46,10 @@ class LogBackupJudge:
         """The UIDs of log backups that were Running after that, with a readable state."""
         self._logged: dict[str, str] = {}
         """The digest of all tables when a log backup stopped, by its prefix in the bucket."""
-        self._begun: set[str] = set()
-        """The UIDs of Jobs that restore a log, and of Restores that were Complete before."""
+        self._restoring: set[str] = set()
+        """The UIDs of Jobs that have begun to restore a log."""
+        self._restored: set[str] = set()
+        """The UIDs of Restores that have been Complete."""
 
     def look(self) -> Iterator[Found]:
         """The current violations."""
@@ -67,14 +67,14 @@ class LogBackupJudge:
         """The violations at the end, after these writes of operators."""
         for compaction in self._state.all(COMPACT_BACKUPS):
             if (state := _status(compaction).get("state")) not in _ENDS:
-                yield "compact-end", f"CompactBackup {_name(compaction)} is {state or 'new'} in the end"
+                yield "compact-end", f"CompactBackup {name_of(compaction)} is {state or 'new'} in the end"
         for backup in self._state.all(BACKUPS):
             yield from self._failure(backup)
         made = Counter(call.target.name for call in done if (call.method, call.target.resource) == ("POST", str(JOBS)))
         for restore in self._state.all(RESTORES):
             for step in (SNAPSHOT_RESTORE, LOG_RESTORE):
-                if made[job := step_job_name(_name(restore), step)] > 1:
-                    yield "restore-order", f"Job {job} was made {made[job]} times"
+                if made[job := step_job_name(name_of(restore), step)] > 1:
+                    yield "restore-order", f"Job {job} was created {made[job]} times"
 
     def _note(self, backup: Json) -> None:
         """Note what is true of a log backup at the moment."""
@@ -90,34 +90,34 @@ class LogBackupJudge:
             self._again.add(uid)
 
     def _failure(self, backup: Json) -> Iterator[Found]:
-        grace, uid = annotations(backup).get(_GRACE), backup["metadata"]["uid"]
+        grace, uid = annotations(backup).get(GRACE), backup["metadata"]["uid"]
         if not grace or self._unreadable < duration.seconds(grace) + _LATE:
             return
         if uid not in self._failed:
-            yield "log-unreadable", f"{_name(backup)} was never Failed in {self._unreadable} s without an answer"
+            yield "log-unreadable", f"{name_of(backup)} was never Failed in {self._unreadable} s without an answer"
         elif uid not in self._again:
-            yield "log-unreadable", f"{_name(backup)} was never Running again"
+            yield "log-unreadable", f"{name_of(backup)} was never Running again"
 
     def _order(self, restore: Json) -> Iterator[Found]:
         first, second = (
-            self._state.get(JOBS, step_job_name(_name(restore), step)) for step in (SNAPSHOT_RESTORE, LOG_RESTORE)
+            self._state.get(JOBS, step_job_name(name_of(restore), step)) for step in (SNAPSHOT_RESTORE, LOG_RESTORE)
         )
-        if second is None or second["metadata"]["uid"] in self._begun:
+        if second is None or second["metadata"]["uid"] in self._restoring:
             return
-        self._begun.add(second["metadata"]["uid"])
+        self._restoring.add(second["metadata"]["uid"])
         if first is None or not holds(first, "Complete"):
-            yield "restore-order", f"{_name(restore)} restores the log before the snapshot is restored"
+            yield "restore-order", f"{name_of(restore)} restores the log before the snapshot is restored"
         compaction = self._state.get(COMPACT_BACKUPS, restore["spec"]["replicationConfig"]["compactBackupName"])
         if compaction is None or _status(compaction).get("state") not in _ENDS:
-            yield "restore-order", f"{_name(restore)} restores the log before its compaction has ended"
+            yield "restore-order", f"{name_of(restore)} restores the log before its compaction has ended"
 
     def _content(self, restore: Json) -> Iterator[Found]:
         uid = restore["metadata"]["uid"]
-        if _status(restore).get("phase") != "Complete" or uid in self._begun or self._state.pd is None:
+        if phase_of(restore) != "Complete" or uid in self._restored or self._state.pd is None:
             return
-        self._begun.add(uid)
+        self._restored.add(uid)
         if self._state.pd.tables.digest() != self._logged.get(_prefix(restore)):
-            yield "restore-content", f"Restore {_name(restore)} is Complete with other tables than the log ended with"
+            yield "restore-content", f"Restore {name_of(restore)} is Complete with other tables than the log ended with"
 
     def _shards(self, compaction: Json) -> Iterator[Found]:
         count = compaction["spec"].get("shardCount")
@@ -125,11 +125,11 @@ class LogBackupJudge:
             return
         status = _status(compaction)
         disk = self._world.data_plane.disk(f"s3://{compaction['spec']['s3']['bucket']}")
-        told = set(numbers(status.get("completedIndexes", ""))) | set(_all(status, count))
-        for index in sorted(told):
+        complete = set(numbers(status.get("completedIndexes", ""))) | set(_all(status, count))
+        for index in sorted(complete):
             name = f"{_prefix(compaction)}/{result_of(index + 1, count)}"
             if name not in disk.objects:
-                yield "compact-shards", f"{_name(compaction)}: shard {index} is complete, and {name} is not there"
+                yield "compact-shards", f"{name_of(compaction)}: shard {index} is complete, and {name} is not there"
 
 
 def _all(status: Json, count: int) -> range:
@@ -144,7 +144,3 @@ def _prefix(tree: Json) -> str:
 def _status(tree: Json) -> Json:
     status: Json = tree.get("status") or {}
     return status
-
-
-def _name(tree: Json) -> str:
-    return str(tree["metadata"]["name"])

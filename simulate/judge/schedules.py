@@ -17,8 +17,7 @@ from kube.objects import Json
 from kube.resources import BACKUP_SCHEDULES, BACKUPS
 from member.backups.naming import GROUP_LABEL, SCHEDULE_LABEL
 from simulate.engine.state import State
-
-Found = tuple[str, str]
+from simulate.invariants.facts import Found, phase_of
 
 _ENDS = ("Complete", "Failed", "Invalid")
 
@@ -83,7 +82,7 @@ def _schedule_of(backup: Json) -> str:
 
 
 def _goes_on(backup: Json) -> bool:
-    return _phase(backup) not in _ENDS and "deletionTimestamp" not in backup["metadata"]
+    return phase_of(backup) not in _ENDS and "deletionTimestamp" not in backup["metadata"]
 
 
 def _group(schedule: Json) -> str:
@@ -100,7 +99,3 @@ def _created(tree: Json) -> datetime:
     time = parse_time(tree["metadata"]["creationTimestamp"])
     assert time is not None
     return time
-
-
-def _phase(tree: Json) -> str:
-    return str((tree.get("status") or {}).get("phase") or "")
