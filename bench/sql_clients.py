@@ -9,6 +9,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -111,6 +112,7 @@ class SqlClients:
         self._lock = threading.Lock()
         self._noticed = Noticed()
         self._rounds = [0] * _CLIENTS
+        self._working: Sequence[Future[None]] = ()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -118,26 +120,27 @@ class SqlClients:
         connection = self._sql.connect(self._login)
         for statement in SETUP:
             connection.execute(statement)
-        threads = [
-            threading.Thread(target=self._work, args=(number,), name=f"client-{number}") for number in range(_CLIENTS)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join()
+        with ThreadPoolExecutor(_CLIENTS, thread_name_prefix="client") as threads:
+            self._working = [threads.submit(self._work, number) for number in range(_CLIENTS)]
+            try:
+                yield
+            finally:
+                self._stop.set()
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[Noticed]:
-        """What the clients notice within the block; complete after it, with the transactions that had begun."""
+        """What the clients notice within the block; complete after it, with the transactions that had begun.
+
+        Raises the exception with which a client has ended early.
+        """
         with self._lock:
             noticed = self._noticed = Noticed()
         yield noticed
         begun = list(self._rounds)
         while any(now < before + 2 for now, before in zip(self._rounds, begun, strict=True)):
+            for client in self._working:
+                if client.done():
+                    client.result()
             self._stop.wait(self._clock, _PACE)
         with self._lock:
             self._noticed = Noticed()

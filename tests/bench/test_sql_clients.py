@@ -1,13 +1,15 @@
 """The clients of `make bench BENCH=clients` count what TiDB makes them notice."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from bench.sql_clients import BUDGET, SETUP, TABLES, SqlClient, transaction
+from bench.sql_clients import BUDGET, SETUP, TABLES, SqlClient, SqlClients, transaction
 from ports.clock import FakeClock
-from ports.sql import SqlRefused
+from ports.sql import SqlLogin, SqlRefused
 from ports.transport import ConnectionLost
+from sandbox.dataplane.sql import SqlNetwork
 from tests.sandbox.test_sql_leaders import ELECTION, Sql
 
 
@@ -54,6 +56,24 @@ def test_a_connection_is_kept_while_it_works(client: Callable[[Tidb], SqlClient]
     working = client(tidb)
     assert [0, 0] == [working.transact(["BEGIN"]).errors for _ in range(2)]
     assert 1 == tidb.connections
+
+
+class Broken(SqlNetwork):
+    """A network whose second connection raises something unexpected: the first one creates the tables."""
+
+    def __init__(self) -> None:
+        self._answers = iter([Tidb()])
+
+    def connect(self, login: SqlLogin) -> Any:
+        if (answer := next(self._answers, None)) is None:
+            raise KeyError("a defect")
+        return answer
+
+
+def test_a_client_that_ends_early_ends_the_measurement() -> None:
+    clients = SqlClients(Broken(), SqlLogin("basic-tidb", 4000, "root"))
+    with pytest.raises(KeyError, match="a defect"), clients.running(), clients.measured():
+        pass
 
 
 @pytest.mark.parametrize("ordinal", range(3))
