@@ -11,31 +11,31 @@ COMMANDS: Mapping[str, Reason] = {
         TRANSIENT,
     ),
     "PDBusy": Reason(
-        "A PD pod carries `pd-transfer-leader` while PD is being upgraded, scaled or suspended.",
+        "A PD pod carries `pd-transfer-leader` during PD's upgrade, scaling or suspension.",
         "It retries every minute.",
         TRANSIENT,
     ),
     "ComponentBusy": Reason(
-        "A pod carries a command, and its component, or one that it depends on, is being upgraded or scaled.",
+        "A pod carries a command during an upgrade or scaling of its component, or of one that it depends on.",
         "It retries every minute.",
         TRANSIENT,
     ),
     "PodChanged": Reason("The pod that carries a command has just changed.", WITH_THE_CACHE, TRANSIENT),
     "ReplacingVolume": Reason(
-        "A pod carries `tidb.pingcap.com/replace-volume`, set by you, or by the operator where `spec.enablePVCReplace` "
-        "allows it: its member or store leaves PD, then its claims and the pod are deleted, and recreated empty.",
+        "A pod carries `tidb.pingcap.com/replace-volume`, set by you, or by the operator where "
+        "`spec.enablePVCReplace` allows it: its member or store leaves PD, then the operator deletes the pod and its "
+        "claims, which return empty.",
         "It continues when PD has removed the member, or moved all data off the store.",
         "Nothing. To cancel it before the store is Tombstone: remove the annotation, and set the store to Up in PD.",
     ),
     "TooFewStores": Reason(
         "Without the store of a pod, fewer TiKV stores would be Up than PD keeps replicas.",
-        "It does not remove the store. It retries every minute.",
+        "It keeps the store, and retries every minute.",
         "Raise `spec.tikv.replicas` by one first, with `kubectl patch tc`.",
     ),
     "StoresLackRoom": Reason(
-        "The data of the store that is to leave does not fit on the others: PD would move it until they are low on "
-        "space, and stop there.",
-        "It does not remove the store. It retries every minute.",
+        "The data of the leaving store does not fit on the others: PD would stop moving it when they are low on space.",
+        "It keeps the store, and retries every minute.",
         "Raise `spec.tikv.replicas` or `spec.tiflash.replicas` by one first, with `kubectl patch tc`, or delete data.",
     ),
     "NoSuccessor": Reason(
@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, Reason] = {
         "Remove the annotation, or add a store.",
     ),
     "PodRestarted": Reason(
-        "The pod was deleted, as its command requested; the StatefulSet recreates it.", "It is done.", NOTHING
+        "The operator deleted the pod, as its command requested; the StatefulSet recreates it.", "It is done.", NOTHING
     ),
     "LeaderEvictionEnded": Reason(
         "Leaders may return to a TiKV pod: its annotation was removed, or the pod is Ready again.",

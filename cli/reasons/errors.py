@@ -1,4 +1,4 @@
-"""Reasons that are errors: what the API server, the network or a data plane has refused."""
+"""Reasons that are errors: a request that the API server, the network or a data plane refused or lost."""
 
 from collections.abc import Mapping
 
@@ -8,10 +8,6 @@ from cli.reasons.reason import LOOK_AT_PD, NOTHING, TRANSIENT, Reason
 def _kubernetes(means: str, you: str = "If this persists: look at the API server and at the operator's log.") -> Reason:
     return Reason(means, "It retries the stage; the others continue.", you)
 
-
-_PERMISSIONS = (
-    "Compare the operator's permissions with manifests/operator/rbac-cluster.yaml; the message names verb and resource."
-)
 
 _CREDENTIAL = (
     "Look at the operator's log: the token of its ServiceAccount, or the credential of its kubeconfig, is missing or "
@@ -23,10 +19,10 @@ ERRORS: Mapping[str, Reason] = {
     "BadRequest": _kubernetes("The API server rejected a request as malformed."),
     "Unauthorized": _kubernetes("The API server does not accept the operator's credential.", _CREDENTIAL),
     "Forbidden": _kubernetes(
-        "The operator lacks a permission, or a policy of the cluster, such as a quota or an admission webhook, refuses "
-        "what it writes. The message says which.",
-        f"If it is a permission: {_PERMISSIONS[0].lower()}{_PERMISSIONS[1:]} If it is a policy: change the spec, or "
-        "that. Until then the pods are looked after as they run.",
+        "The operator lacks a permission, or a policy, such as a quota or an admission webhook, rejects its write. The "
+        "message says which. The operator still looks after the running pods.",
+        "If it lacks a permission, compare its rights with manifests/operator/rbac-cluster.yaml; the message names "
+        "verb and resource. If a policy rejects the write, change the spec or the policy.",
     ),
     "NotFound": _kubernetes("A required object is missing. The message names it."),
     "MethodNotAllowed": _kubernetes("The API server does not support a verb on a resource."),
@@ -34,48 +30,49 @@ ERRORS: Mapping[str, Reason] = {
         "An object of the required name exists already.",
         "If this persists: find out who owns it; delete or rename it.",
     ),
-    "Expired": _kubernetes("A list had become too old to be continued.", TRANSIENT),
+    "Expired": _kubernetes("A list took so long that the API server forgot its version.", TRANSIENT),
     "Invalid": _kubernetes(
         "The API server rejected an object. The message names the fields.",
-        "Correct the fields in the spec that the message names; quotas and admission webhooks may be the cause, too.",
+        "Correct these fields in the spec. A quota or an admission webhook may be the cause, too.",
     ),
     "TooManyRequests": _kubernetes("The API server is overloaded.", "Find out which client overloads it."),
     "InternalError": _kubernetes(
         "The API server, or a webhook that it calls, failed. If the message says `internal error`, the operator itself "
         "has a defect, and the message names the exception.",
-        "If this persists: report a defect of the operator together with the stack trace in its log; for the API "
-        "server, look at its log and at the logs of its webhooks.",
+        "If this persists: read the logs of the API server and its webhooks. Report a defect of the operator with the "
+        "stack trace in its log.",
     ),
     "ServerTimeout": _kubernetes("The API server timed out, perhaps while waiting for etcd."),
     "TransportError": _kubernetes("A request to the API server got no answer."),
     "ConnectionRefused": _kubernetes("No server is listening at the API server's address."),
-    "ConnectionLost": _kubernetes("The connection to the API server was closed before its answer arrived."),
+    "ConnectionLost": _kubernetes("The API server's connection closed before its answer arrived."),
     "RequestTimeout": _kubernetes("The API server did not answer in time."),
-    "AnswerRefused": _kubernetes("An answer exceeds the size that the operator reads, or is encoded."),
+    "AnswerRefused": _kubernetes("An answer is larger than the operator reads, or compressed."),
     "TlsError": _kubernetes("The TLS handshake with the API server failed."),
     "CredentialMissing": _kubernetes("The operator could not obtain its credential.", _CREDENTIAL),
     "TransportClosed": _kubernetes("The operator is shutting down.", NOTHING),
     "ForeignOwner": Reason(
         "An object of the required name belongs to another owner. The message names both. If that owner is a "
-        "TidbCluster of the same name, it was deleted, and Kubernetes is about to delete what it has left.",
-        "It leaves that object alone. A component that has a StatefulSet already is scaled, and its lost "
-        "pods are replaced. Everything else continues within half a minute after the object has changed.",
-        "Delete or rename that object, or the TidbCluster. An object without a controller is adopted when its "
+        "TidbCluster of the same name, the user deleted that TidbCluster, and Kubernetes is about to delete the "
+        "object.",
+        "It leaves the object alone. It still scales a component that has a StatefulSet, and replaces its lost pods. "
+        "The rest continues within half a minute after the object has changed.",
+        "Delete or rename the object or the TidbCluster. The operator adopts an object without a controller whose "
         "`app.kubernetes.io/` labels match the component.",
     ),
     "RemoteError": _kubernetes("A call to a service other than the API server failed. The message names it."),
     "DataPlaneError": _kubernetes("A call to PD, TiKV or TiDB failed.", LOOK_AT_PD),
     "Unavailable": _kubernetes("PD, TiKV or TiDB did not answer. The message names the address.", LOOK_AT_PD),
     "NotInCluster": _kubernetes(
-        "A server announces an address that does not belong to its cluster. The operator does not connect to it.",
-        "The message names the address: look who announced it, and whether it should be a member of this cluster.",
+        "A server announces an address outside its cluster. The operator does not connect to it.",
+        "Find out who announced the address in the message, and whether it should be a member of this cluster.",
     ),
     "BadTlsMaterial": _kubernetes(
         "The Secret with the operator's client certificate cannot be used.",
         "See `BadTLS`.",
     ),
     "MalformedAnswer": _kubernetes(
-        "PD, TiKV or TiDB answered with something that this version does not understand.",
-        "Compare the version of the component with the versions that the operator supports, and report it.",
+        "The operator does not understand an answer of PD, TiKV or TiDB.",
+        "Check that the operator supports the version of the component, and report the answer.",
     ),
 }

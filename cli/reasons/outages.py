@@ -13,8 +13,8 @@ _LEADERLESS = (
 
 OUTAGES: Mapping[str, Reason] = {
     "Observed": Reason(
-        "The reason of the condition `Observed` of a component when it is True: its members could not be read for a "
-        "while, and can be read again.",
+        "The condition `Observed` of a component is True again: the operator can read its members, which it could "
+        "not for a while.",
         "It keeps the status up to date.",
         NOTHING,
     ),
@@ -29,11 +29,11 @@ OUTAGES: Mapping[str, Reason] = {
         _LEADERLESS,
     ),
     "RegionsWithoutQuorum": Reason(
-        "So many TiKV stores are Disconnected or Down that regions can have lost the majority of their replicas. These "
-        "regions cannot be read or written.",
+        "So many TiKV stores are Disconnected or Down that regions can have lost their majority. Clients cannot read "
+        "or write these regions.",
         _WATCHES,
-        "Bring back the stores that the message names, and delete none of their volumes. If they are gone "
-        "for good, see PD's documentation of `unsafe recovery`.",
+        "Bring back the stores in the message, and delete none of their volumes. If they are gone for good, see PD's "
+        "documentation of `unsafe recovery`.",
     ),
     "TiFlashDown": Reason(
         "All TiFlash stores are Disconnected or Down. Queries that need TiFlash fail; TiKV has all data.",
@@ -55,7 +55,7 @@ OUTAGES: Mapping[str, Reason] = {
     "NoTiCDCServer": Reason(
         "No capture of TiCDC answers. Changefeeds stand still; the database is not affected.",
         _WATCHES,
-        "`kubectl logs` of its pods. PD keeps what changefeeds still need for `gc-ttl` (24 hours by default).",
+        "`kubectl logs` of its pods. PD keeps the data that changefeeds need for `gc-ttl` (24 hours by default).",
     ),
     "NoTiCIMeta": Reason(
         "No meta server of TiCI is Ready. Full-text indexes are not updated.",

@@ -37,29 +37,28 @@ def _other_volumes(field: str, instead: str = "") -> Reason:
 _READY: Mapping[str, Reason] = {
     "Ready": Reason(
         "All requested replicas are running and serving.",
-        "It watches. If the message continues after a semicolon, it is working on what that part says.",
+        "It watches. A part of the message after a semicolon says what it is working on.",
         NOTHING,
     ),
     "StatefulSetNotUpToDate": Reason(
-        "Some pods do not run the newest revision of their StatefulSet yet: a rolling restart is in progress. The "
-        "cluster usually serves.",
-        "It restarts the pods one by one, PD before TiFlash before TiKV before TiDB. The rest of the message says what "
-        "it is waiting for.",
-        "Nothing. If it does not end, the condition `Progressing` says what is blocking it.",
+        "A rolling restart is in progress: some pods do not run the newest revision yet. The cluster usually serves.",
+        "It restarts the pods one by one, PD before TiFlash before TiKV before TiDB. The rest of the message says "
+        "what it waits for.",
+        "Nothing. If it does not end, the condition `Progressing` says why.",
     ),
     "PDUnhealthy": Reason(
         "Not all requested PD members are healthy, or their number differs from the spec. The cluster serves while "
         "more than half of them are healthy.",
-        "It waits. It starts a failover when a member has been lost for the failover period, and never removes a "
-        "member that the quorum needs.",
+        "It waits, replaces a member that is lost for the failover period, and never removes one that the quorum "
+        "needs.",
         LOOK_AT_PODS,
     ),
     "TiKVStoreNotUp": Reason(
         "Not all requested TiKV stores are Up, or their number differs from the spec. Data is available while at most "
         "one replica of each region is lost.",
         "It waits. It replaces stores that PD reports as Down after the failover period.",
-        "`kubectl get tc NAME -o jsonpath='{.status.tikv.stores}'` shows the state of each store; then look at the pod "
-        "of the one that is not Up.",
+        "`kubectl get tc NAME -o jsonpath='{.status.tikv.stores}'` shows their states; look at the pod of any store "
+        "that is not Up.",
     ),
     "TiDBUnhealthy": Reason(
         "Not all TiDB servers answer on their status port, or their number differs from the spec. The others serve.",
@@ -70,8 +69,8 @@ _READY: Mapping[str, Reason] = {
         "Not all requested TiFlash stores are Up, or their number differs from the spec. Tables that have another "
         "replica, or no replica on TiFlash, are read as before; TiKV's data is not affected.",
         "It waits. It replaces stores that PD reports as Down after the failover period.",
-        "`kubectl get tc NAME -o jsonpath='{.status.tiflash.stores}'` shows the state of each store; then look at the "
-        "pod of the one that is not Up.",
+        "`kubectl get tc NAME -o jsonpath='{.status.tiflash.stores}'` shows their states; look at the pod of any "
+        "store that is not Up.",
     ),
     "TiCDCCaptureNotReady": Reason(
         "Not all captures of TiCDC answer on their port, or their number differs from the spec. The others replicate.",
@@ -101,47 +100,46 @@ _READY: Mapping[str, Reason] = {
         "Read TiCDC's error. If the last checkpoint is too old, create the changefeed with `cdc cli`.",
     ),
     "HandingOver": Reason(
-        "A capture of TiCDC is about to be restarted or removed, and first gives up ownership and its tables.",
-        "It asks again until no table is left, then restarts or removes the pod. After "
-        "`spec.ticdc.gracefulShutdownTimeout` it does so anyway, and says so in an event `GracefulShutdownTimeout`.",
+        "A capture of TiCDC gives up ownership and its tables before its pod is restarted or removed.",
+        "It waits until no table is left, but no longer than `spec.ticdc.gracefulShutdownTimeout` (event "
+        "`GracefulShutdownTimeout`). Then it restarts or removes the pod.",
         "Nothing. If the tables do not move, look at the log of the capture that is the owner in "
         "`status.ticdc.captures`.",
     ),
     "MembersNotReady": Reason(
         "Fewer members of a component are healthy than the spec requests.",
         "It waits for them, and checks them less and less often.",
-        "Look at the component's pods and their logs.",
+        "Read the logs of the component's pods.",
     ),
     "TSOUnhealthy": Reason(
-        "PD lists fewer members of the microservice tso than `spec.pdms` asks for, or tso does not serve.",
+        "PD lists fewer members of the microservice tso than `spec.pdms` requests, or tso does not serve.",
         "It waits for them.",
-        "Look at its pods and their logs, and at `status.pdms.tso.members`.",
+        "Read the logs of its pods, and `status.pdms.tso.members`.",
     ),
     "SchedulingUnhealthy": Reason(
-        "PD lists fewer members of the microservice scheduling than `spec.pdms` asks for, or PD does not list them.",
+        "PD lists fewer members of the microservice scheduling than `spec.pdms` requests, or does not list them.",
         "It waits for them.",
-        "Look at its pods and their logs, and at `status.pdms.scheduling.members`.",
+        "Read the logs of its pods, and `status.pdms.scheduling.members`.",
     ),
     "PasswordNotSet": Reason(
-        "`spec.tidb.initializer.createPassword` asks for a random password for root, and the operator could not set "
-        "it.",
-        "It tries again; until then root has no password. Everything else continues.",
-        "Check that the operator reaches TiDB's SQL port, which the message names, and that TiDB lets root in from "
-        "there. With `tidb.tlsClient` the certificate of the server must be good for that name.",
+        "The operator could not set the random password for root that `spec.tidb.initializer.createPassword` requests.",
+        "It retries; until then root has no password. Everything else continues.",
+        "Check that the operator reaches TiDB's SQL port at the address in the message, and that TiDB accepts root "
+        "from there. With `tidb.tlsClient`, the server's certificate must cover that name.",
     ),
     "PumpUnhealthy": Reason(
-        "Fewer Pump nodes are online in PD than `spec.pump.replicas` asks for.",
-        "It waits. TiDB uses the nodes that are online; while it writes binlogs, it cannot commit without any.",
-        "Read the log of the Pump pods, and the states in `status.pump.members`.",
+        "Fewer Pump nodes are online in PD than `spec.pump.replicas` requests.",
+        "It waits. TiDB uses the online nodes; while it writes binlogs, it cannot commit without any.",
+        "Read the logs of the Pump pods, and `status.pump.members`.",
     ),
     "TiProxyUnhealthy": Reason(
-        "Not all TiProxies say through their API that they serve, or their number differs from the spec.",
+        "Not all TiProxies report through their API that they serve, or their number differs from the spec.",
         "It waits, and restarts no other TiProxy meanwhile.",
         "`kubectl logs POD` of the proxies that are unhealthy in `status.tiproxy.members`.",
     ),
     "AcrossKubernetes": Reason(
         "`spec.acrossK8s` is true, and the spec contains a component that finds the others within one Kubernetes only.",
-        "It does not start that component. The others are managed.",
+        "It does not start that component, and manages the others.",
         "Remove the component that the message names, or set `spec.acrossK8s` to false.",
     ),
 }
@@ -220,18 +218,17 @@ _STARTING: Mapping[str, Reason] = {
     "ForeignEdit": Reason(
         "Another client has changed a field of a StatefulSet that only the operator writes, such as its "
         "pod template. The message names the first field.",
-        "It has undone the change. Pods that already had the foreign template restart one by one; the others stay.",
-        "Change the TidbCluster instead. To restart pods, use `kubectl tidb restart`, not `kubectl rollout "
-        "restart`. If it recurs, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
+        "It has reverted the change. Pods with the foreign template restart one by one; the others stay.",
+        "Change the TidbCluster instead. Restart pods with `kubectl tidb restart`, not `kubectl rollout restart`. If "
+        "it recurs, find the writer: `kubectl get sts NAME --show-managed-fields -o yaml`.",
     ),
     "Contested": Reason(
-        "Another controller, or an admission webhook, undoes each write of the operator to an object that is not a "
-        "StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message names the first field. Or another "
-        "client deletes an object each time the operator creates it.",
-        "It writes or creates the object three times immediately, then once a minute. Everything else continues.",
-        "Find out who writes: `kubectl get KIND NAME --show-managed-fields -o yaml`, "
-        "`kubectl get mutatingwebhookconfigurations`. Have them leave the objects of the cluster alone, or say what "
-        "they want in its spec.",
+        "Another controller, or an admission webhook, reverts each write of the operator to an object other than a "
+        "StatefulSet, e.g. a Service or a pod's labels. The message names the first field. Or another client deletes "
+        "an object each time the operator creates it.",
+        "It retries three times immediately, then once a minute. Everything else continues.",
+        "Find the writer: `kubectl get KIND NAME --show-managed-fields -o yaml`, `kubectl get "
+        "mutatingwebhookconfigurations`. Exclude the cluster's objects there, or put the other value into the spec.",
     ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", TRANSIENT),
     "WaitingForPD": Reason(
@@ -247,10 +244,10 @@ _STARTING: Mapping[str, Reason] = {
         LOOK_AT_COMPONENT,
     ),
     "PlacementRulesOff": Reason(
-        "PD does not place replicas by rules, or does not say whether it does. Without that it refuses TiFlash's "
+        "PD does not place replicas by rules, or does not report whether it does. Without rules it refuses TiFlash's "
         "stores.",
-        "It switches them on before it starts TiFlash, as soon as PD answers.",
-        "Look at the error of PD in the message.",
+        "It switches the rules on as soon as PD answers, then starts TiFlash.",
+        "Read PD's error in the message.",
     ),
     "WaitingForTiKV": Reason(
         "TiDB or TiCDC, or the restart of their pods, waits for a TiKV store that is Up, or for the end of "
@@ -259,8 +256,8 @@ _STARTING: Mapping[str, Reason] = {
         LOOK_AT_COMPONENT,
     ),
     "WaitingForTiDB": Reason(
-        "The restart of TiCDC's or TiCI's pods waits for TiDB's upgrade or scaling. Or TiDB refuses its new "
-        "version, and the other components keep theirs, too. Or TiCI's first pods wait until all of TiDB is healthy.",
+        "The restart of TiCDC's or TiCI's pods waits for TiDB's upgrade or scaling. Or TiCI's first pods wait until "
+        "all of TiDB is healthy. Or TiDB refuses its new version, and the other components keep theirs, too.",
         "It continues when TiDB is done, or can be upgraded.",
         LOOK_AT_COMPONENT,
     ),
@@ -276,11 +273,11 @@ _STARTING: Mapping[str, Reason] = {
         LOOK_AT_COMPONENT,
     ),
     "WaitingForPump": Reason(
-        "No Pump node is online yet, and TiDB, which writes binlogs, would end at once; or Pump is being restarted or "
-        "scaled, which comes before a restart of TiDB. Or Pump refuses its new version, and the other components keep "
+        "TiDB writes binlogs, and would end at once while no Pump node is online. Or Pump is being restarted or "
+        "scaled, which precedes a restart of TiDB. Or Pump refuses its new version, and the other components keep "
         "theirs, too.",
         "It creates or restarts TiDB's pods afterwards.",
-        "Look at the condition of Pump. A cluster without binlogs needs no Pump.",
+        "Read the condition of Pump. A cluster without binlogs needs no Pump.",
     ),
     "WaitingForTSO": Reason(
         "PD is in microservice mode, and no member of tso gives timestamps yet: TiKV could not start.",
@@ -302,10 +299,10 @@ _STARTING: Mapping[str, Reason] = {
     "NoPrimary": Reason(
         "No member of tso is its primary, so no server of the cluster gets a timestamp.",
         "It waits: the members elect one within seconds. It restarts and removes none of them.",
-        "Look at the pods of tso and their logs, and whether they reach PD.",
+        "Read the logs of tso's pods, and check that they reach PD.",
     ),
     "PDMembersUnknown": Reason(
-        "PD must list the members of a microservice before its pods are restarted, and it does not.",
+        "PD does not list the members of a microservice, which the operator needs before it restarts their pods.",
         "It leaves the pods as they are until PD lists them.",
         LOOK_AT_PD,
     ),
@@ -321,14 +318,14 @@ _STARTING: Mapping[str, Reason] = {
         "Let the restore finish, or set the field to false.",
     ),
     "PeerURLOutdated": Reason(
-        "`spec.tlsCluster.enabled` was changed while a single PD or DM-master was running. It had joined under a URL "
-        "of the other kind, `http` or `https`, which etcd keeps: another member could not reach it.",
+        "You changed `spec.tlsCluster.enabled` while a single PD or DM-master ran. It had joined under a URL of the "
+        "other scheme, `http` or `https`, which etcd keeps: another member could not reach it.",
         "It adds no member. The running member stays.",
-        "Run the command that the message names in the member's pod, or in one with `etcdctl` and its certificates.",
+        "Run the command in the message in the member's pod, or in one with `etcdctl` and its certificates.",
     ),
     "MissingSecret": Reason(
         "`spec.tidb.tlsClient.enabled` requires a Secret that does not exist, or that lacks `tls.crt` or `tls.key`.",
-        "It creates no TiDB pods, because they could not start. It checks for the Secret regularly.",
+        "It creates no TiDB pods, which could not start, and keeps checking.",
         "Create the Secret that the message names.",
     ),
     "PodsNotReady": Reason(
@@ -344,7 +341,7 @@ _STARTING: Mapping[str, Reason] = {
     ),
     "NoPD": Reason(
         "The cluster has no PD, neither its own (`spec.pd`) nor one in the cluster that `spec.cluster` names.",
-        "It has made what does not depend on PD, and waits.",
+        "It has created everything that does not depend on PD, and waits.",
         "Add `spec.pd`, or name a TidbCluster that has a PD in `spec.cluster`.",
     ),
     "NoSuchCluster": Reason(
@@ -363,10 +360,10 @@ _STARTING: Mapping[str, Reason] = {
         "If this persists: `kubectl logs POD -c tikv`.",
     ),
     "StoresNotUp": Reason(
-        "A TiKV store is not Up, or does not answer, and the next step requires all of them to be Up: the restart of "
-        "another TiKV pod, an eviction, or a replacement. The message names the stores.",
-        "It waits until they are Up: with a second store unavailable, data could become unreadable.",
-        "Repair the store. For a restart only, and if you are sure: "
+        "The restart of another TiKV pod, an eviction or a replacement requires all stores to be Up, and the stores "
+        "in the message are not Up or do not answer.",
+        "It waits: with two stores down, data could become unreadable.",
+        "Repair the store. Only for a restart, and if you are sure: "
         '`kubectl annotate tc NAME tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade="false"`.',
     ),
     "RegionsNotWhole": Reason(
@@ -374,8 +371,8 @@ _STARTING: Mapping[str, Reason] = {
         "next TiKV pod restarts. The message names a region and the stores of these peers.",
         "It waits for at most 10 minutes, once before it moves leaders away and once before the restart. Then it "
         "restarts the pod, and the event `RegionQuorumTimeout` names a region.",
-        "Nothing while snapshots arrive. For another limit, or `0s` for none: "
-        "`kubectl annotate tc NAME tidb.pingcap.com/tikv-wait-for-region-quorum=1h`.",
+        "Nothing while snapshots arrive. For another limit, or `0s` for none: `kubectl annotate tc NAME "
+        "tidb.pingcap.com/tikv-wait-for-region-quorum=1h`.",
     ),
     "OrphanPod": Reason(
         "Pods were waiting for volume claims that had been deleted.",
@@ -386,59 +383,58 @@ _STARTING: Mapping[str, Reason] = {
 
 _PD_AND_STORES: Mapping[str, Reason] = {
     "PDUnreachable": Reason(
-        "PD answered before and does not answer now, or answers with an error.",
-        "It retries with increasing delays. It makes no decision that depends on PD; everything that is running keeps "
-        "running.",
+        "PD answered before, and now is silent or returns an error.",
+        "It retries with increasing delays, and decides nothing that depends on PD. Running pods keep running.",
         LOOK_AT_PD,
     ),
     "PDUnknown": Reason(
-        "PD must report its members before its pods are restarted or scaled, and it does not.",
-        "It leaves PD's pods alone until PD answers. A pod of which nothing runs is still restarted; one that runs "
-        "and is not Ready may vote, and is kept.",
+        "PD does not report its members, which the operator needs before it restarts or scales PD.",
+        "It leaves PD's pods alone until PD answers, except that it restarts a pod of which nothing runs. A running "
+        "pod that is not Ready may vote.",
         f"{LOOK_AT_PD} As a last resort, restart all of them at once: `kubectl annotate tc NAME "
         'tidb.pingcap.com/force-upgrade="true"`.',
     ),
     "AddressNotUnderstood": Reason(
-        "PD reports a member or a store that looks like a pod of this cluster, but at an address that its pods do not "
-        "advertise. Whether it is one of them is unknown. The message names it.",
-        "It scales in, restarts and replaces nothing of PD and TiKV until the address is understood.",
-        "Compare `pd-ctl member` and `pd-ctl store` with the pods. Correct the address that the server advertises, or "
-        "use `pd-ctl` to remove a member or store that no longer exists.",
+        "PD reports a member or a store that resembles a pod of this cluster, but at an address that its pods do not "
+        "advertise. The message names it.",
+        "It scales in, restarts and replaces nothing of PD and TiKV until it understands the address.",
+        "Compare `pd-ctl member` and `pd-ctl store` with the pods. Correct the advertised address, or remove a "
+        "member or store that no longer exists with `pd-ctl`.",
     ),
     "RemakingClaims": Reason(
-        "Volume claims without a volume ask for another storage class, or for more storage, than the spec does now.",
-        "It deletes these claims, which hold no data, and the StatefulSet recreates them for the pods that wait. "
-        "It keeps claims whose volumes will come with data, and claims that come out as before: `VolumeCantChange`.",
+        "Volume claims without a volume request another storage class, or more storage, than the spec.",
+        "It deletes these claims, which hold no data, and the StatefulSet recreates them for the waiting pods. It "
+        "keeps claims whose volumes will come with data, or that would be recreated unchanged: `VolumeCantChange`.",
         "Nothing. If the new claims stay Pending, too, `kubectl describe pvc` shows why.",
     ),
     "PumpNodesNotOnline": Reason(
-        "Not every Pump pod has a node that is online in PD, though the pods are Ready.",
-        "It waits, and restarts no other Pump pod meanwhile. TiDB uses the nodes that are online.",
-        "Read the log of the pod that the message names. A node that is closing or offline takes no more binlogs: "
-        "scale Pump in, so that its pod is removed.",
+        "The Pump pods are Ready, but not all of their nodes are online in PD.",
+        "It restarts no other Pump pod meanwhile. TiDB uses the online nodes.",
+        "Read the log of the pod in the message. A closing or offline node takes no more binlogs: scale Pump in to "
+        "remove its pod.",
     ),
     "PumpNodesUnknown": Reason(
-        "PD must report the Pump nodes before Pump is scaled, and it does not.",
-        "It leaves the number of Pump pods as it is until PD reports the nodes.",
+        "PD does not report the Pump nodes, which the operator needs before it scales Pump.",
+        "It keeps the number of Pump pods until PD reports the nodes.",
         LOOK_AT_PD,
     ),
     "PumpUnreachable": Reason(
-        "Pump is scaled in, but the pod to be removed does not answer. Drainers may not have read all its binlogs "
-        "yet, and no other pod has them.",
+        "Pump is being scaled in, but the pod to remove does not answer. Drainers may not have read all its binlogs, "
+        "which no other pod has.",
         "It keeps the pod, its volume and its node in PD, and asks again when the pod is Ready.",
         "Bring the pod back: `kubectl describe pod` and `kubectl logs --previous` show why it does not run. If it is "
-        "lost for good and you can do without its binlogs, set the state of its node to offline with `binlogctl`; "
-        "then it is removed.",
+        "lost and you can do without its binlogs, set its node to offline with `binlogctl`; then the operator "
+        "removes the pod.",
     ),
     "StoresUnknown": Reason(
-        "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "
-        "stores that it listed before, or has them at other pods.",
-        "It leaves TiKV's pods alone until PD reports their stores, except pods of which nothing runs.",
+        "PD does not report the TiKV stores, lacks stores that it listed before, or lists them at other pods. The "
+        "operator needs them before it restarts or scales TiKV.",
+        "It leaves TiKV's pods alone until then, except pods of which nothing runs.",
         LOOK_AT_PD,
     ),
     "StoreUnknown": Reason(
         "PD reports no store, or more than one, at the address of the pod that carries a command.",
-        "It does not carry out the command, and retries.",
+        "It retries the command.",
         "Run `pd-ctl store`: remove the store that should not be there, or remove the annotation from the pod.",
     ),
     "StoreNotUp": Reason(
@@ -448,7 +444,7 @@ _PD_AND_STORES: Mapping[str, Reason] = {
     ),
     "DataPlaneUnreachable": Reason(
         "PD or a server did not answer in the middle of a rolling restart.",
-        "It stops the rolling restart where it is, and retries with increasing delays.",
+        "It stops the rolling restart there, and retries with increasing delays.",
         LOOK_AT_PD,
     ),
     "KubernetesTooOld": Reason(
@@ -458,16 +454,16 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "Remove `useSidecar` or `restartPolicy` until Kubernetes is upgraded.",
     ),
     "BadCertificate": Reason(
-        "A Secret with a certificate is missing or incomplete, or its certificate has expired, is not valid yet, holds "
-        "for other names, or is signed by an authority that the other components do not trust. The message names the "
-        "Secret, the key in it, and what is wrong.",
-        "Pods that are running keep running. It reads the Secrets again every ten seconds while one is wrong.",
-        "Correct what the message names; [Renew them](../tls.md#renew-them) says what needs a restart.",
+        "A Secret with a certificate is missing or incomplete, or its certificate has expired, is not valid yet, "
+        "holds for other names, or is signed by an authority that the other components do not trust. The message "
+        "names the Secret, its key, and the mistake.",
+        "Running pods keep running. It rereads the Secrets every ten seconds while one is wrong.",
+        "Correct the Secret; tls.md#renew-them says what needs a restart.",
     ),
     "BadTLS": Reason(
         "The Secret `NAME-cluster-client-secret` lacks a certificate, a key or a CA, or they do not match.",
-        "It sends no requests to the cluster until that is fixed; everything that is running keeps running.",
-        "Fix the Secret that the message names.",
+        "It sends the cluster no requests. Running pods keep running.",
+        "Correct the Secret.",
     ),
     "ForeignPDCluster": Reason(
         "The cluster id of PD is not this cluster's: PD was started on empty volumes, or on the volumes of "
@@ -486,18 +482,19 @@ _PD_AND_STORES: Mapping[str, Reason] = {
 _RESTARTING: Mapping[str, Reason] = {
     "RollingUpdate": Reason(
         "Pods are being restarted one by one, from the highest ordinal down. The message says which one is next, or "
-        "what the operator is waiting for.",
+        "what the operator waits for.",
         "It restarts the next pod when the pods above are Ready and serving, and the pod no longer leads anything.",
         "Nothing while it proceeds. After ten minutes at one step the reason becomes `RollingUpdateStuck`.",
     ),
     "RollingUpdateStuck": Reason(
-        "A rolling restart has been at one step for ten minutes: the named pod does not come up or serve, "
-        "PD or another component refuses the step, or what the operator waits for makes no progress. The message says "
-        "since when, and in brackets the reason of the wait, e.g. `PDLoading`.",
-        "It restarts no further pod, and continues by itself once it can. It has emitted a Warning event. Time limits "
-        "such as `evictLeaderTimeout` still hold.",
-        "The message names the way out; `kubectl describe pod` and `kubectl logs` say more. If the new spec is wrong, "
-        "correct it: the pods that it broke are replaced first. If a node has no room or is gone, see to the node.",
+        "A rolling restart has made no progress for ten minutes: the named pod does not start or serve, PD or "
+        "another component refuses the step, or another wait does not end. The message says since when, and in "
+        "brackets the reason of the wait, e.g. `PDLoading`.",
+        "It has emitted a Warning event, restarts no further pod, and continues by itself once it can. Limits such "
+        "as `evictLeaderTimeout` still hold.",
+        "The message names the way out; `kubectl describe pod` and `kubectl logs` say more. If the new spec is "
+        "wrong, correct it: the operator replaces the broken pods first. If a node has no room or is gone, repair or "
+        "replace it.",
     ),
     "Scaling": Reason(
         "The pods have a new template while the component is being scaled.",
@@ -513,17 +510,17 @@ _RESTARTING: Mapping[str, Reason] = {
         "An annotation of the cluster, such as `tidb.pingcap.com/tikv-partition`, keeps pods below an ordinal on the "
         "old revision; all others run the new one.",
         "It restarts none of these pods.",
-        "Lower the number step by step, or remove the annotation: "
-        "`kubectl annotate tc NAME tidb.pingcap.com/tikv-partition-`.",
+        "Lower the number step by step, or remove the annotation: `kubectl annotate tc NAME "
+        "tidb.pingcap.com/tikv-partition-`.",
     ),
     "ForcedUpgrade": Reason(
-        "PD or DM does not answer, and you have set the force annotation, or its single member does not listen, or "
-        "TLS is being switched: all of its pods are restarted at once.",
-        "It restarts them without checking quorum and leader.",
+        "PD or DM does not answer and you have set the force annotation, or its single member does not listen, or "
+        "TLS is being switched.",
+        "It restarts all of its pods at once, and checks neither quorum nor leader.",
         "Remove the annotation afterwards: `kubectl annotate tc NAME tidb.pingcap.com/force-upgrade-`.",
     ),
     "PDQuorum": Reason(
-        "Without the pod that is next, PD would not have a quorum of healthy members.",
+        "Without the next pod, PD would have no quorum of healthy members.",
         "It waits until the other members are healthy. With two members that is impossible, so it needs your decision.",
         "Repair the member that the message names. With two members: scale PD to 3, or accept a short outage with "
         '`kubectl annotate tc NAME tidb.pingcap.com/pd-check-quorum-before-upgrade="false"`.',
@@ -544,17 +541,17 @@ _RESTARTING: Mapping[str, Reason] = {
         NOTHING_YET,
     ),
     "EvictingLeaders": Reason(
-        "Region leaders are being moved away from a TiKV store before its pod is restarted, or because you requested "
-        "it by annotation.",
+        "PD is moving region leaders away from a TiKV store before its pod restarts, or because you requested it by "
+        "annotation.",
         "It waits until none is left, for its own restarts at most `spec.tikv.evictLeaderTimeout`.",
-        "Nothing. A shorter `evictLeaderTimeout` takes effect immediately. The eviction never finishes with a single "
-        "store, or when schedulers of your own move leaders back: `pd-ctl scheduler show`.",
+        "Nothing. A shorter `evictLeaderTimeout` takes effect immediately. The eviction never ends with a single "
+        "store, or if your own schedulers move leaders back: `pd-ctl scheduler show`.",
     ),
     "FlushingLogBackup": Reason(
-        "A log backup runs, and a TiKV saves what it holds of it before its pod is restarted.",
-        "It waits for at most three minutes, 30 seconds if TiKV refuses or cannot be reached. Then it restarts the pod "
-        "all the same, and the event `LogBackupNotFlushed` says why: until TiKV has caught up, a restore to a point in "
-        "time may reach less far.",
+        "A log backup runs, and a TiKV flushes its part of it before its pod restarts.",
+        "It waits for at most three minutes, 30 seconds if TiKV refuses or is unreachable. Then it restarts the pod "
+        "anyway, and the event `LogBackupNotFlushed` names the cause: until TiKV has caught up, a restore to a point "
+        "in time may reach less far.",
         "Nothing. `kubectl annotate tc NAME tidb.pingcap.com/tikv-restart-without-flush-log-backup=true` skips the "
         "flush.",
     ),
@@ -584,11 +581,11 @@ _SCALING: Mapping[str, Reason] = {
         "Nothing. If a pod remains Pending: `kubectl describe pod`.",
     ),
     "ScalingIn": Reason(
-        "Pods are being removed, highest ordinals first. A TiKV store moves its data away first (the "
-        "message says how many regions are left), and a PD member leaves PD.",
+        "Pods are being removed, highest ordinals first. A TiKV store moves its data away first (the message counts "
+        "the regions left), and a PD member leaves PD.",
         "It removes a pod when PD reports its store as Tombstone, or no longer lists its member. Its volumes are kept.",
-        "Nothing; with a lot of data this takes hours. Raise the replicas again to cancel it: a store that is still "
-        "Offline becomes Up again and keeps its data.",
+        "Nothing; with much data this takes hours. To cancel it, raise the replicas again: an Offline store becomes "
+        "Up again and keeps its data.",
     ),
     "FailedScaleIn": Reason(
         "The scale-in would lose data, the remaining stores have no room for the data of the leaving ones, or "
@@ -598,49 +595,48 @@ _SCALING: Mapping[str, Reason] = {
         "TiFlash, enlarge the volumes of the remaining stores, or remove what the message names.",
     ),
     "UnknownFields": Reason(
-        "The spec has fields that this operator, or Kubernetes, does not know: they have no effect. The condition "
-        "`UnknownFields` names each of them, with the field that was probably meant.",
-        "It does everything else as the spec says.",
-        "Correct the spelling or the nesting of what the message names, or remove it.",
+        "The spec has fields that this operator, or Kubernetes, does not know and ignores. The condition "
+        "`UnknownFields` names each, and the field that you probably meant.",
+        "It applies everything else.",
+        "Correct the spelling or nesting of these fields, or remove them.",
     ),
     "SettingsOverridden": Reason(
-        "A flag of the start script, or the operator, overrides settings of a configuration: they have no effect. The "
-        "condition `SettingsOverridden` names each of them, what holds, and what to write instead.",
-        "It does everything else as the spec says; no pod is restarted for it.",
-        "Remove the settings, or write what the message says instead.",
+        "A flag of the start script, or the operator, overrides settings of a configuration. The condition "
+        "`SettingsOverridden` names each, what holds, and what to write instead.",
+        "It applies everything else, and restarts no pod for it.",
+        "Remove or replace the settings.",
     ),
     "FieldsIgnored": Reason(
-        "Fields of the spec or annotations have no effect, never or not beside what else it says. The condition "
-        "`FieldsIgnored` names each of them, and what to write instead.",
-        "It does everything else as the spec says; no pod is restarted for it.",
-        "Remove the fields, or write what the message says instead.",
+        "Fields of the spec or annotations have no effect, at all or beside other fields. The condition "
+        "`FieldsIgnored` names each, and what to write instead.",
+        "It applies everything else, and restarts no pod for it.",
+        "Remove or replace the fields.",
     ),
     "ChangesPending": Reason(
         "This version of the operator builds pods differently. The condition `ChangesPending` names the components and "
         "the first difference.",
         "It restarts no pod for it.",
-        "Nothing: your next change that restarts the component brings it, such as `kubectl tidb restart`.",
+        "Nothing: the component gets the change with its next restart, e.g. by `kubectl tidb restart`.",
     ),
     "BinlogRemoved": Reason(
-        "TiDB v8.4.0 and later write no binlogs, but the spec has a Pump to collect them. If such a TiDB runs already, "
-        "the condition `BinlogSupported` says so. An older one is not upgraded, since drainers would miss its writes; "
-        "nor is Pump, which has no such version.",
-        "It restarts no pod of the cluster for the new version, and continues with everything else.",
+        "TiDB v8.4.0 and later write no binlogs, but the spec has a Pump to collect them. If such a TiDB runs "
+        "already, the condition `BinlogSupported` says so. The operator upgrades neither an older TiDB, since "
+        "drainers would miss its writes, nor Pump, which has no such version.",
+        "It restarts no pod for the new version. Everything else continues.",
         "Leave Pump at its version with `spec.pump.version`, and set up replication with TiCDC. Then set "
-        "`spec.tidb.binlogEnabled` to false: TiDB is upgraded. Finally scale Pump to 0 replicas and remove "
-        "`spec.pump`. Or leave TiDB at its version, too, with `spec.tidb.version`.",
+        "`spec.tidb.binlogEnabled` to false, which upgrades TiDB. Finally scale Pump to 0 and remove `spec.pump`. Or "
+        "leave TiDB at its version, too, with `spec.tidb.version`.",
     ),
     "PodsOfOthers": Reason(
-        "Pods that do not belong to this cluster carry the labels of its pods. The Services of "
-        "PD and TiDB select by these labels, so some requests go to them and fail.",
+        "Foreign pods carry the labels of this cluster's pods. The Services of PD and TiDB select them, so some "
+        "requests go to them and fail.",
         "It neither counts nor touches these pods. Everything else continues.",
-        "Change the labels of the pods that the message names, in the template of their owner, or delete them.",
+        "Change the labels of the named pods in the template of their owner, or delete the pods.",
     ),
     "StalePVC": Reason(
         "A new pod would start on the volume claim of an earlier one.",
         "It deletes a claim that a scale-in left behind, and waits for the deletion. It keeps any other claim.",
-        "If `Progressing` is False: inspect the data of the claim that the message names, then "
-        "`kubectl delete pvc CLAIM`.",
+        "If `Progressing` is False: inspect the data of the named claim, then `kubectl delete pvc CLAIM`.",
     ),
 }
 
@@ -669,8 +665,8 @@ _VOLUMES: Mapping[str, Reason] = {
         "It leaves the volumes of that component as they are.",
         "Set the size or class back to what the message says. To have the volumes replaced, pod by pod, after their "
         "data has been moved away: `spec.enablePVCReplace: true`. To change the class in place: the feature "
-        "`VolumeModifying`. To allow expansion: `kubectl patch storageclass "
-        "CLASS -p '{\"allowVolumeExpansion\":true}'`.",
+        "`VolumeModifying`. To allow expansion: `kubectl patch storageclass CLASS -p "
+        "'{\"allowVolumeExpansion\":true}'`.",
     ),
     "VolumeBeingDeleted": Reason(
         "The volume claim of a running pod was deleted. Kubernetes keeps it until the pod ends; then its "
@@ -708,22 +704,20 @@ _VOLUMES: Mapping[str, Reason] = {
 
 _SUSPENDING: Mapping[str, Reason] = {
     "Suspending": Reason(
-        "`suspendAction.suspendStatefulSet` is true and pods still exist: TiDB is suspended before TiKV before PD, and "
-        "no component in the middle of an upgrade.",
+        "`suspendAction.suspendStatefulSet` is true, and pods still exist: the operator suspends TiDB before TiKV "
+        "before PD, and no component during its upgrade.",
         "It finishes what is in progress, then removes the StatefulSets.",
         "Nothing; set the field to false to cancel it.",
     ),
     "NodeLost": Reason(
-        "Pods must end or be recreated, but their node does not answer: their processes may still be running.",
-        "It waits: Kubernetes ends such a pod only when its node is back, or when you declare that the machine is "
-        "gone.",
+        "Pods must end or be recreated, but their node does not answer: their processes may still run.",
+        "It waits: Kubernetes ends such a pod only when its node returns, or when you declare the machine gone.",
         "If the machine is gone for good, `kubectl delete node NODE`, or, if the Node is to stay, `kubectl taint nodes "
         "NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`. If it may return, wait: two processes on "
         "the same data destroy it.",
     ),
     "Suspended": Reason(
-        "No pods are running, as the spec requests. Volumes, configuration and Services are kept. The condition "
-        "`Ready` is False.",
+        "No pods run, as the spec requests. Volumes, configuration and Services stay. The condition `Ready` is False.",
         "It waits until you resume the cluster.",
         "To resume: set `spec.suspendAction.suspendStatefulSet` to false.",
     ),
@@ -736,7 +730,7 @@ _PASSING: Mapping[str, Reason] = {
         TRANSIENT,
     ),
     "SpecChanged": Reason(
-        "Before anything is made or destroyed, the spec is read live; it was newer than the one in the cache.",
+        "The operator reads the spec live before it creates or destroys anything. It was newer than in the cache.",
         AT_ONCE,
         TRANSIENT,
     ),

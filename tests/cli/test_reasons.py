@@ -250,6 +250,10 @@ def test_the_link_of_a_reason_leads_to_its_section(reason: str) -> None:
     assert anchor in anchors(DIRECTORY / page)
 
 
+def test_a_page_links_the_documents_that_its_texts_name() -> None:
+    assert "see [operations.md](../operations.md#failover)." in pages()["failover.md"]
+
+
 def test_every_topic_is_on_one_page() -> None:
     text = "\n".join(pages().values())
     assert dict.fromkeys(REASONS, 1) == {name: text.count(f"\n## {name}\n") for name in REASONS}
