@@ -29,7 +29,7 @@ from member.observed.nodes import Activity, Node, NodeState, activity
 from member.observed.pod import Pod
 from member.observed.pods import pods_of, read_pods, ready_pods
 from member.outcome import Done, Waiting
-from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
+from member.ownership import own_member, require_understood_members, stores_by_pod
 from ports.side_by_side import both
 from ports.transport import ConnectionRefused
 
@@ -339,8 +339,7 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
 
         found, cluster_id = both(ctx.deps.dataplane.side_by_side, listed, pd.cluster_id)
         stores, believable = (found, bool(found)) if found is not None else ((), not _has_had_stores(ctx))
-        require_understood_stores(ctx.tc, component, stores)
-        there = own_stores(ctx.tc, stores, component, ordinal_of(pod))
+        there = ordinal_of(pod) in stores_by_pod(ctx.tc, component, stores)
         return "" if there or not believable or not _is_ours(ctx, cluster_id) else f"PD has no store for pod {pod}"
 
     return _agreed(ctx, says)

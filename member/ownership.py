@@ -5,7 +5,8 @@ members, and about pods that may go or must stay.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -50,10 +51,19 @@ def members_by_pod(tc: TidbCluster, members: Iterable[M]) -> Mapping[int | Stran
     return found
 
 
-def own_stores(tc: TidbCluster, stores: Iterable[S], component: str, ordinal: int) -> list[S]:
-    """The stores of a pod, by address; stores of TiFlash never count as TiKV's."""
-    book = address_book(tc)
-    return [store for store in _of(component, stores) if book.owner_of(component, store.address) == ordinal]
+def stores_by_pod(tc: TidbCluster, component: str, stores: Iterable[S]) -> Mapping[int | Stranger, Sequence[S]]:
+    """The stores of each pod, by ordinal, and the stores of peers; stores of TiFlash never count as TiKV's.
+
+    Several stores may have one pod's address. Raises AddressNotUnderstood for a store that may belong to this cluster.
+    """
+    book, owned = address_book(tc), defaultdict[int | Stranger, list[S]](list)
+    for store in _of(component, stores):
+        owner = book.owner_of(component, store.address)
+        if owner is Stranger.UNCLEAR:
+            address = shortened(store.address) or "no address"
+            raise AddressNotUnderstood(f"PD reports store {store.id} at {address}, {_LOOKS_OWN}")
+        owned[owner].append(store)
+    return owned
 
 
 def require_understood_members(tc: TidbCluster, members: Iterable[Member | Health]) -> None:
@@ -74,15 +84,6 @@ def require_understood_members(tc: TidbCluster, members: Iterable[Member | Healt
 def _known_as(member: Member | Health) -> str:
     """The name and the addresses of a member, for a message: PD chooses them, so they are bounded."""
     return f"member {shortened(member.name) or '(unnamed)'} at {shortened(', '.join(map(shown_url, _urls(member))))}"
-
-
-def require_understood_stores(tc: TidbCluster, component: str, stores: Iterable[Store]) -> None:
-    """Raise AddressNotUnderstood for a store that may belong to this cluster; several may have one pod's address."""
-    book = address_book(tc)
-    for store in _of(component, stores):
-        if book.owner_of(component, store.address) is Stranger.UNCLEAR:
-            address = shortened(store.address) or "no address"
-            raise AddressNotUnderstood(f"PD reports store {store.id} at {address}, {_LOOKS_OWN}")
 
 
 def not_understood(observations: Mapping[str, Outcome]) -> Failed | None:

@@ -9,12 +9,12 @@ from apis.shared import TiKVStore
 from apis.times import parse_time
 from dataplane.pd import UP, Store
 from kube.objects import Object
-from member import ownership
 from member.context import ReconcileContext
 from member.labels import CONTROLLER_REVISION_HASH
 from member.naming import address_book, ordinal_of
 from member.objects.stateful_set import lowest_restarted
 from member.observed.pod import Pod
+from member.ownership import stores_by_pod
 from member.stores.kind import StoreKind
 
 _S = TypeVar("_S", bound=Store)
@@ -32,10 +32,9 @@ _ADDRESS = re.compile(
 """The address that a store advertises: pod, headless Service, namespace and, optionally, the Kubernetes domain."""
 
 
-def own_stores(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[_S], ordinal: int) -> list[_S]:
+def own_stores(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[_S], ordinal: int) -> Sequence[_S]:
     """The stores of a pod. Raises AddressNotUnderstood if the owner of a store is ambiguous."""
-    ownership.require_understood_stores(ctx.tc, kind.name, stores)
-    return ownership.own_stores(ctx.tc, stores, kind.name, ordinal)
+    return stores_by_pod(ctx.tc, kind.name, stores).get(ordinal, ())
 
 
 def not_up(

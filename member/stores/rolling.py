@@ -22,7 +22,7 @@ from member.lifecycle.rolling import Silence
 from member.naming import ordinal_of
 from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
-from member.ownership import not_understood
+from member.ownership import not_understood, stores_by_pod
 from member.polling import next_poll
 from member.stores.kind import StoreKind
 from member.stores.reports import is_up, not_up, own_stores, restarting, store_of
@@ -104,9 +104,9 @@ def _silent(
 
     A new heartbeat since the first unanswered request shows that only the operator cannot reach the store.
     """
-    silent = ctx.memory.silent_stores
+    silent, owned = ctx.memory.silent_stores, stores_by_pod(ctx.tc, kind.name, stores)
     for pod in (each.metadata.name for each in pods if not each.metadata.deletion_timestamp):
-        store = next(filter(is_up, own_stores(ctx, kind, stores, ordinal_of(pod))), None)
+        store = next(filter(is_up, owned.get(ordinal_of(pod), ())), None)
         if store is None or store.id == besides:
             continue
         if _answers(ctx, kind, pod):

@@ -23,7 +23,7 @@ from member.observed.pods import pods_of, wanted_pods
 from member.observed.referenced_cluster import joined_cluster
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
-from member.ownership import require_understood_stores
+from member.ownership import stores_by_pod
 from member.polling import next_poll
 from member.stores.failover import ignored_pods
 from member.stores.kind import StoreKind
@@ -75,7 +75,7 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
     ctx.stores = stores
     _set_stores(ctx, kind, status, owned)
     try:
-        require_understood_stores(ctx.tc, kind.name, stores)
+        stores_by_pod(ctx.tc, kind.name, stores)
     except AddressNotUnderstood as error:
         return Failed("AddressNotUnderstood", str(error))
     now = ctx.deps.clock.wall()

@@ -227,7 +227,8 @@ def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
             evictions.remember(ctx, int(store.id))
             continue
-        if any(str(each.id) == store.id for each in restarting(ctx, TIKV_STORES, ctx.stores, [pod])):
+        reported = [live for live in ctx.stores if str(live.id) == store.id]
+        if any(restarting(ctx, TIKV_STORES, reported, [pod])):
             continue
         if not pod.metadata.deletion_timestamp and is_available(ctx, "tikv", pod.decode_as(Pod)):
             yield pod, store

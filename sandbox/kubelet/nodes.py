@@ -8,6 +8,7 @@ from kube.resources import LEASES, NODES
 from sandbox.cluster import Cluster
 from sandbox.conditions import with_condition
 from sandbox.kubelet.faults import KubeletFaults
+from sandbox.quantities import canonical
 from sandbox.stamps import micro_stamp, stamp
 from sandbox.timings import Timings
 
@@ -98,7 +99,8 @@ class Nodes:
 
     def _report(self, spec: NodeSpec, node: Json, now: float) -> None:
         before: Json = node.get("status", {})
-        capacity = {"cpu": spec.cpu, "memory": spec.memory, "pods": str(spec.pods)}
+        # as the API server keeps quantities, or each report would be a change
+        capacity = {"cpu": canonical(spec.cpu), "memory": canonical(spec.memory), "pods": str(spec.pods)}
         silent_since = self._silent_since.get(spec.name)
         if silent_since is not None and now < silent_since + self._grace:
             return

@@ -5,7 +5,7 @@ import pytest
 from dataplane.addresses import Stranger
 from dataplane.errors import AddressNotUnderstood
 from dataplane.pd import Health, Member, Store
-from member.ownership import member_owner, own_stores, require_understood_members, require_understood_stores
+from member.ownership import member_owner, require_understood_members, stores_by_pod
 from tests.member.clusters import cluster
 
 HOST = "demo-pd-{}.demo-pd-peer.ns.svc"
@@ -53,14 +53,13 @@ def test_two_members_of_one_pod_prove_nothing() -> None:
 def test_stores_of_tiflash_are_no_ones_of_tikv() -> None:
     address = "demo-tikv-1.demo-tikv-peer.ns.svc.a:20160"
     stores = [store(address), store(address, engine="tiflash"), store("demo-tikv-1", engine="tiflash")]
-    require_understood_stores(cluster(), "tikv", stores)
-    assert [stores[0]] == own_stores(cluster(), stores, "tikv", 1)
+    assert {1: [stores[0]]} == stores_by_pod(cluster(), "tikv", stores)
 
 
 @pytest.mark.rule("lifecycle-4.1")
 def test_a_store_whose_address_pd_left_out_may_be_any() -> None:
     with pytest.raises(AddressNotUnderstood, match="store 4 at no address"):
-        require_understood_stores(cluster(), "tikv", [store("")])
+        stores_by_pod(cluster(), "tikv", [store("")])
 
 
 def test_an_error_shows_no_path_of_an_address_and_bounds_texts() -> None:
@@ -70,5 +69,5 @@ def test_an_error_shows_no_path_of_an_address_and_bounds_texts() -> None:
     assert "SECRET" not in str(raised.value)
     assert len(str(raised.value)) < 600
     with pytest.raises(AddressNotUnderstood, match="PD reports store 4 at demo-tikv-1") as raised:
-        require_understood_stores(cluster(), "tikv", [store(f"demo-tikv-1,{'x' * 400}")])
+        stores_by_pod(cluster(), "tikv", [store(f"demo-tikv-1,{'x' * 400}")])
     assert len(str(raised.value)) < 400
