@@ -8,6 +8,7 @@ from sandbox.dataplane.network import Network, Origin
 from sandbox.dataplane.processes import Launch
 
 _DIRECTORIES = ("/", "/bin", "/dev", "/etc", "/usr", "/var", "/var/lib")
+_LOG = "/proc/1/fd/1"
 _NO_TEXT = ("/dev/null", "/dev/stdin", "/dev/urandom")
 
 
@@ -19,15 +20,23 @@ class Container:
         launch: Launch,
         network: Network,
         randomness: Randomness,
+        *,
         has_program: Callable[[str], bool],
-        help_of: Callable[[str], str] = lambda _: "",
+        help_of: Callable[[str], str],
+        uptime: Callable[[], float],
+        says: Callable[[str], None],
     ) -> None:
-        """`has_program` and `help_of` describe the programs of the image, by name or path."""
+        """`has_program` and `help_of` describe the programs of the image, by name or path.
+
+        `uptime` is the age of its machine, in seconds of scripts; `says` prints into the log of the first process.
+        """
         self._launch = launch
         self._network = network
         self._randomness = randomness
         self._has_program = has_program
         self._help_of = help_of
+        self._uptime = uptime
+        self._says = says
         self._written: dict[str, str] = {}
 
     @property
@@ -53,6 +62,8 @@ class Container:
         path = posixpath.normpath(path)
         if path in _NO_TEXT:
             return ""
+        if path == "/proc/uptime":
+            return f"{self._uptime():.2f} 0.00\n"
         found = self._written.get(path)
         return found if found is not None else self._launch.file(path)
 
@@ -60,11 +71,23 @@ class Container:
         """Create a file or replace its text."""
         path = posixpath.normpath(path)
         found = self._launch.on_disk(path)
-        if found is None:
+        if path == _LOG:
+            self._says(text)
+        elif found is None:
             self._written[path] = text
         else:
             disk, rest = found
             disk.files[rest] = text
+
+    def remove(self, path: str) -> None:
+        """Delete a file that exists."""
+        path = posixpath.normpath(path)
+        found = self._launch.on_disk(path)
+        if found is None:
+            self._written.pop(path, None)
+        else:
+            disk, rest = found
+            disk.files.pop(rest, None)
 
     def is_directory(self, path: str) -> bool:
         """True if a directory exists."""

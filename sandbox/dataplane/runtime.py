@@ -1,6 +1,6 @@
 """The data plane as an actor: selects the program for a container's command, and advances all processes."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Protocol
@@ -146,13 +146,22 @@ class DataPlane:
             launch = self._prepared(launch)
             output = Output(self._clock)
             real = self._machine.start(launch, output) if self._machine else None
-            running = Running(launch, real or self._make(launch), output)
+            running = Running(launch, real or self._make(launch, output), output)
             if not is_script(launch.command):
                 self._say_begun(running)
             self._processes.append(running)
             self.network.attach(running)
         self.changed()
         return running
+
+    def run_beside(self, running: Running, command: Sequence[str]) -> Running:
+        """Run a script, such as a hook, in the container of a process."""
+        with self._lock:
+            launch = replace(running.launch, command=tuple(command))
+            beside = Running(launch, self._make(launch, running.output), Output(self._clock))
+            self._processes.append(beside)
+        self.changed()
+        return beside
 
     def stop(self, running: Running) -> None:
         """SIGTERM."""
@@ -380,18 +389,21 @@ class DataPlane:
             running.process.answered(response)
         self.changed()
 
-    def _make(self, launch: Launch) -> Process:
+    def _make(self, launch: Launch, log: Output) -> Process:
         if not is_script(launch.command):
             return self._program(launch)
+        second = self._deps.timings.script_second
         known = any(repository(launch.image) == (server.image or server.name) for server in self._servers.values())
         container = Container(
             launch,
             self.network,
             self._deps.randomness,
-            lambda name: not known or self._has_program(name),
-            self._help,
+            has_program=lambda name: not known or self._has_program(name),
+            help_of=self._help,
+            uptime=lambda: self._clock.now() / (second or 1.0),
+            says=log.say,
         )
-        return ScriptProcess(launch, container, self._clock, self._deps.timings.script_second)
+        return ScriptProcess(launch, container, self._clock, second)
 
     def _has_program(self, name: str) -> bool:
         own = name.rpartition("/")[2]

@@ -147,7 +147,7 @@ class Kubelet:
 
     def _forget(self, uid: str, *, keeps_volumes: bool = False) -> None:
         run = self._runs.pop(uid, None)
-        for running in _running(run) if run is not None else ():
+        for running in (*_running(run), *run.hooks.values()) if run is not None else ():
             self._data_plane.kill(running)
         self._data_plane.forget(uid, keeps_volumes=keeps_volumes)
 
@@ -346,6 +346,9 @@ class Kubelet:
         if _ends_for_good(pod, how):
             container.end(how, stamp(self._cluster.clock.wall()))
             return
+        if container.hook is not None:
+            self._data_plane.kill(container.hook)
+            container.hook = None
         container.crashed(how, now, stamp(self._cluster.clock.wall()), self._timings)
         if container.back_off:
             self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container.name}")
@@ -376,6 +379,8 @@ class Kubelet:
         container.running = self._data_plane.start(launch)
         container.outputs = [*container.outputs[-1:], container.running.output]
         container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
+        script = _script_of(spec, "postStart")
+        container.hook = self._data_plane.run_beside(container.running, script) if script else None
         if matches_any(self.faults.full, pod):
             container.running.output.note("FATAL", "no space left on device")
             self._data_plane.kill(container.running, 1)
@@ -421,6 +426,8 @@ class Kubelet:
         assert running is not None
         probe: Json = spec.get("readinessProbe") or {}
         first: float = container.started_at + probe.get("initialDelaySeconds", 0) * self._timings.probe_delay
+        if not self._has_begun(pod, self._runs[pod["metadata"]["uid"]], container):
+            return None
         if now < first:
             return first
         found = self._is_serving(pod, spec, running)
@@ -466,12 +473,14 @@ class Kubelet:
             grace = pod["metadata"].get("deletionGracePeriodSeconds", _DEFAULT_GRACE)
             run.kill_at = now + grace * self._timings.grace_second
             run.stop_at = now + _pre_stop(pod) * self._timings.grace_second
-        if run.stop_at is not None and now >= run.stop_at:
+            run.hooks = self._begin_hooks(pod, run)
+        if run.stop_at is not None and now >= run.stop_at and not _are_running(run.hooks.values()):
             run.stop_at = None
+            self._tell_failures(pod, run)
             for running in live:
                 self._data_plane.stop(running)
         if now < run.kill_at and any(running.process.exit is None for running in live):
-            return min(run.kill_at, run.stop_at or run.kill_at)
+            return min(time for time in (run.kill_at, run.stop_at) if time is not None and time > now)
         for running in live:
             self._data_plane.kill(running)
         self._tell_ends(pod, run)
@@ -480,6 +489,33 @@ class Kubelet:
         self._forget(pod["metadata"]["uid"])
         self._cluster.delete(PODS, pod, grace=0)
         return None
+
+    def _begin_hooks(self, pod: Json, run: PodRun) -> dict[str, Running]:
+        """The scripts of the preStop hooks of the containers that run."""
+        begun = {}
+        for spec in pod["spec"]["containers"]:
+            running, script = run.containers[spec["name"]].running, _script_of(spec, "preStop")
+            if running is not None and running.process.exit is None and script:
+                begun[spec["name"]] = self._data_plane.run_beside(running, script)
+        return begun
+
+    def _tell_failures(self, pod: Json, run: PodRun) -> None:
+        for hook in run.hooks.values():
+            if hook.process.exit is not None and hook.process.exit.code:
+                self._warn(pod, run, "FailedPreStopHook", "PreStopHook failed")
+
+    def _has_begun(self, pod: Json, run: PodRun, container: ContainerRun) -> bool:
+        """True if a container has no postStart hook, or one that has ended; a failure kills the container."""
+        if container.hook is None:
+            return True
+        how = container.hook.process.exit
+        if how is None:
+            return False
+        container.hook = None
+        if how.code and container.running is not None:
+            self._warn(pod, run, "FailedPostStartHook", "PostStartHook failed")
+            self._data_plane.kill(container.running)
+        return True
 
     def _tell_ends(self, pod: Json, run: PodRun) -> None:
         """Report the ends of a deleted pod's containers before the pod vanishes."""
@@ -519,7 +555,7 @@ def _rest(pod: Json, run: PodRun, until: float) -> Rest | None:
     probed = []
     for spec in pod["spec"]["containers"]:
         container = run.containers[spec["name"]]
-        if container.running is None or has_renewable(pod, spec):
+        if container.running is None or container.hook is not None or has_renewable(pod, spec):
             return None
         target = _probe_target(spec.get("readinessProbe") or {}, spec, container.running.launch)
         if target is not None and target.path is not None:
@@ -563,14 +599,26 @@ def _launch(pod: Json, container: Json, mounts: Mounts, address: str, slowness: 
 
 
 def _pre_stop(pod: Json) -> float:
-    """Seconds of the longest preStop sleep; other actions of hooks take no time."""
+    """Seconds of the longest preStop sleep outside scripts; other actions take no time."""
     longest = 0.0
     for container in pod["spec"]["containers"]:
         hook = (container.get("lifecycle") or {}).get("preStop") or {}
         longest = max(longest, (hook.get("sleep") or {}).get("seconds", 0))
-        match = _SLEEP.search(" ".join((hook.get("exec") or {}).get("command") or ()))
+        command = (hook.get("exec") or {}).get("command") or ()
+        match = None if is_script(command) else _SLEEP.search(" ".join(command))
         longest = max(longest, float(match.group(1)) if match is not None else 0.0)
     return longest
+
+
+def _script_of(container: Json, hook: str) -> Sequence[str]:
+    """The command of a container's hook, if a shell runs it; otherwise empty."""
+    handler = (container.get("lifecycle") or {}).get(hook) or {}
+    command: list[str] = (handler.get("exec") or {}).get("command") or []
+    return command if is_script(command) else ()
+
+
+def _are_running(hooks: Iterable[Running]) -> bool:
+    return any(hook.process.exit is None for hook in hooks)
 
 
 def _probe_target(probe: Json, container: Json, launch: Launch) -> Probe | None:

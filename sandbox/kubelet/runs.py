@@ -61,6 +61,8 @@ class ContainerRun:
     """When enough consecutive probes will have seen the opposite of `ready`."""
     renews_at: float | None = None
     """When it will see the change of a mounted Secret."""
+    hook: Running | None = None
+    """Its postStart hook, until whose end it is not ready."""
     restarts: int = 0
     crashes: int = 0
     ends: tuple[End, ...] = ()
@@ -149,7 +151,9 @@ class PodRun:
     evicted: str = ""
     """Why its node has evicted it."""
     stop_at: float | None = None
-    """When the preStop hooks of a deleted pod have finished."""
+    """When the sleeps of a deleted pod's preStop hooks are over; None after SIGTERM."""
+    hooks: dict[str, Running] = field(default_factory=dict)
+    """The scripts of its preStop hooks, by container."""
     kill_at: float | None = None
     written: Json | None = None
     reported: set[str] = field(default_factory=set)
@@ -181,13 +185,14 @@ def _values(kind: type, *without: str) -> Callable[[object], object]:
     return attrgetter(*(each.name for each in fields(kind) if each.name not in without))
 
 
-_OF_CONTAINER = _values(ContainerRun, "outputs")
+_OF_CONTAINER = _values(ContainerRun, "outputs", "hook")
 _OF_POD = _values(
     PodRun,
     "containers",
     "initialized",
     "init_ends",
     "init_failed",
+    "hooks",
     "written",
     "reported",
     "told",

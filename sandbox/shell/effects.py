@@ -67,6 +67,9 @@ class Surroundings(Protocol):
     def write(self, path: str, text: str) -> None:
         """Create a file or replace its text."""
 
+    def remove(self, path: str) -> None:
+        """Delete a file that exists."""
+
     def is_directory(self, path: str) -> bool:
         """True if a directory exists."""
 

@@ -12,13 +12,22 @@ _WGET_NO_CONNECTION = 4
 _CURL_HTTP_ERROR = 22
 _CURL_NO_CONNECTION = 7
 _CURL_NO_CERTIFICATE = 58
+_CURL_NAMES = {
+    **dict.fromkeys(("-f", "-sf", "-fsS", "-sSf"), "--fail"),
+    **dict.fromkeys(("-s", "-S", "-sS", "-L", "-sL", "--show-error", "--location"), "--silent"),
+    **{"-k": "--insecure", "-m": "--max-time", "--connect-timeout": "--max-time", "-X": "--request", "-d": "--data"},
+}
+"""Other names of options, and options that make no difference."""
+_CURL_FLAGS = frozenset({"--fail", "--insecure", "--silent"})
+_CURL_VALUED = frozenset({"--max-time", "--request", "--data", "--cacert", "--cert", "--key", "-o"})
 _DEFAULT_TIMEOUT = 900.0
 _NOT_FOUND = 2
 
 
 def wget(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
-    """`wget -qO- -T 3 URL`."""
+    """`wget -qO- -T 3 --post-data=TEXT URL`."""
     words, url, path, timeout = list(arguments), "", "", _DEFAULT_TIMEOUT
+    method, body = "GET", ""
     while words:
         word = words.pop(0)
         match word:
@@ -34,11 +43,13 @@ def wget(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[in
                 path = "-"
             case _ if word.startswith("--timeout="):
                 timeout = float(word.partition("=")[2])
+            case _ if word.startswith("--post-data="):
+                method, body = "POST", word.partition("=")[2]
             case _ if word.startswith("-"):
                 raise ShellError(f"wget: the sandbox does not know the option {word!r}")
             case _:
                 url = word
-    response = yield from _answer(url, "Wget", timeout)
+    response = yield from _answer(_request(url, "Wget", timeout, method, body))
     if response is None or not 200 <= response.status < 300:
         why = "no connection" if response is None else f"server returned error: HTTP/1.1 {response.status}"
         streams.error.append(f"wget: {why}\n")
@@ -48,44 +59,43 @@ def wget(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[in
 
 
 def curl(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
-    """`curl -sS --fail --max-time 3 --cacert FILE --cert FILE --key FILE URL`."""
-    words, url, path, timeout, fails = list(arguments), "", "-", _DEFAULT_TIMEOUT, False
+    """`curl -sS --fail --max-time 3 --request POST --data TEXT --cacert FILE --cert FILE --key FILE URL`."""
+    given, url = _curl_options(arguments)
     files: dict[str, str] = {}
-    verifies = True
-    while words:
-        word = words.pop(0)
-        match word:
-            case "-s" | "-S" | "-sS" | "-L" | "-sL" | "--silent" | "--show-error" | "--location":
-                continue
-            case "-k" | "--insecure":
-                verifies = False
-            case "--fail" | "-f" | "-sf" | "-fsS" | "-sSf":
-                fails = True
-            case "--max-time" | "-m" | "--connect-timeout":
-                timeout = float(words.pop(0))
-            case "--cacert" | "--cert" | "--key":
-                file = words.pop(0)
-                found = host.read(file)
-                if found is None:
-                    streams.error.append(f"curl: ({_CURL_NO_CERTIFICATE}) could not load {word[2:]} {file}\n")
-                    return _CURL_NO_CERTIFICATE
-                files[word] = found
-            case "-o":
-                path = words.pop(0)
-            case _ if word.startswith("-"):
-                raise ShellError(f"curl: the sandbox does not know the option {word!r}")
-            case _:
-                url = word
-    certificate = Certificate(
-        files.get("--cacert", ""), files.get("--cert", ""), files.get("--key", ""), verifies=verifies
-    )
-    response = yield from _answer(url, "curl", timeout, certificate)
-    if response is None or (fails and response.status >= 400):
+    for option in ("--cacert", "--cert", "--key"):
+        found = host.read(given[option]) if option in given else ""
+        if found is None:
+            streams.error.append(f"curl: ({_CURL_NO_CERTIFICATE}) could not load {option[2:]} {given[option]}\n")
+            return _CURL_NO_CERTIFICATE
+        files[option] = found
+    certificate = Certificate(files["--cacert"], files["--cert"], files["--key"], verifies="--insecure" not in given)
+    timeout = float(given.get("--max-time", _DEFAULT_TIMEOUT))
+    method = given.get("--request") or ("POST" if "--data" in given else "GET")
+    response = yield from _answer(_request(url, "curl", timeout, method, given.get("--data", "")), certificate)
+    if response is None or ("--fail" in given and response.status >= 400):
         code = _CURL_NO_CONNECTION if response is None else _CURL_HTTP_ERROR
         streams.error.append(f"curl: ({code}) {'no connection' if response is None else response.status}\n")
         return code
-    _put(response, path, streams, host)
+    _put(response, given.get("-o", "-"), streams, host)
     return 0
+
+
+def _curl_options(arguments: list[str]) -> tuple[dict[str, str], str]:
+    """The options of `curl` with their values, by their long names, and the URL. Raises ShellError."""
+    given: dict[str, str] = {}
+    url, words = "", list(arguments)
+    while words:
+        word = words.pop(0)
+        name = _CURL_NAMES.get(word, word)
+        if name in _CURL_VALUED:
+            given[name] = words.pop(0)
+        elif name in _CURL_FLAGS:
+            given[name] = ""
+        elif word.startswith("-"):
+            raise ShellError(f"curl: the sandbox does not know the option {word!r}")
+        else:
+            url = word
+    return given, url
 
 
 def dig(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
@@ -143,8 +153,12 @@ def getent(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[
     return 0 if found else _NOT_FOUND
 
 
-def _answer(url: str, agent: str, timeout: float, certificate: Certificate | None = None) -> Steps[Response | None]:
-    request = Request("GET", url if "://" in url else f"http://{url}", {"user-agent": agent}, timeout=timeout)
+def _request(url: str, agent: str, timeout: float, method: str, body: str) -> Request:
+    address = url if "://" in url else f"http://{url}"
+    return Request(method or "GET", address, {"user-agent": agent}, body.encode() or None, timeout=timeout)
+
+
+def _answer(request: Request, certificate: Certificate | None = None) -> Steps[Response | None]:
     found = yield Ask(request, certificate)
     return found if isinstance(found, Response) else None
 

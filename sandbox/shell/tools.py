@@ -282,6 +282,13 @@ def _copy(call: Call) -> int:
     return 0
 
 
+def _remove(call: Call) -> int:
+    there = [path for path in call.operands if call.host.read(path) is not None]
+    for path in there:
+        call.host.remove(path)
+    return int(len(there) < len(call.operands) and "f" not in call.flags)
+
+
 def _nothing(call: Call) -> int:  # noqa: ARG001
     """Accept a tool without an effect in the sandbox."""
     return 0
@@ -349,6 +356,7 @@ TOOLS: Mapping[str, Tool] = {
     "touch": _tool("touch", _touch),
     "mkdir": _tool("mkdir", _make_directory, flags="p", valued="m"),
     "cp": _tool("cp", _copy, flags="frap"),
+    "rm": _tool("rm", _remove, flags="f"),
     "sysctl": _tool("sysctl", _nothing, flags="wpeq"),
     "chmod": _tool("chmod", _nothing, flags="R"),
     "chown": _tool("chown", _nothing, flags="R"),

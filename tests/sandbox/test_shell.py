@@ -28,6 +28,9 @@ class Host:
     def write(self, path: str, text: str) -> None:
         self.files[path] = text
 
+    def remove(self, path: str) -> None:
+        del self.files[path]
+
     def is_directory(self, path: str) -> bool:
         return path == "/data"
 
