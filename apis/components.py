@@ -117,6 +117,7 @@ class ComponentType:
       serves.
     - `replaceable`: True if failover replaces lost members (9).
     - `guarded`: True if image and configuration may not be emptied (defaults-and-validation.md 4).
+    - `has_graceful_stop`: True if hooks can let its pods stop gracefully (`apis.graceful_stop`).
     - `commands`: the commands that its pods know (13).
     - `configured_in_place`: True if another configuration restarts no pod, whatever the spec says (objects.md 6.5).
     - `located_since`: the version from which the operator can set the location of each server while it runs (7.9);
@@ -152,6 +153,7 @@ class ComponentType:
     replaceable: bool = False
     guarded: bool = False
     has_delete_slots: bool = True
+    has_graceful_stop: bool = False
     pod_management_policy: str = "Parallel"
     commands: PodCommands = field(default_factory=dict)
     configured_in_place: bool = False
@@ -313,6 +315,7 @@ _TABLE: dict[str, ComponentType] = {
             ),
             replaceable=True,
             guarded=True,
+            has_graceful_stop=True,
             commands=pod_commands.OF_PD,
         ),
         ComponentType(
@@ -396,6 +399,7 @@ _TABLE: dict[str, ComponentType] = {
             ),
             replaceable=True,
             guarded=True,
+            has_graceful_stop=True,
             commands=pod_commands.OF_TIKV,
         ),
         ComponentType(
@@ -472,6 +476,7 @@ _TABLE: dict[str, ComponentType] = {
                 reason="NoTiCDCServer",
                 effect="Changefeeds stand still; the database is not affected.",
             ),
+            has_graceful_stop=True,
         ),
         ComponentType(
             name="tici-meta",

@@ -10,6 +10,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
+from apis import graceful_stop
 from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN, Cluster
 from apis.overlays import unknown_in_overlays
 from apis.problem import Problem
@@ -91,7 +92,8 @@ def _judged(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
 
 def of_cluster(tc: Cluster, spec: Json) -> Mapping[str, Sequence[Problem]]:
     """What has no effect in a cluster's `spec`, by type and reason of the condition; `tc` has its defaults."""
-    return {SETTINGS_OVERRIDDEN: overridden(tc), FIELDS_IGNORED: [*ignored(tc, spec), *unknown_in_overlays(tc)]}
+    fields = [*ignored(tc, spec), *unknown_in_overlays(tc), *graceful_stop.without_effect(tc)]
+    return {SETTINGS_OVERRIDDEN: overridden(tc), FIELDS_IGNORED: fields}
 
 
 def message_of(problems: Sequence[Problem]) -> str:

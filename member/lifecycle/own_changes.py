@@ -24,6 +24,7 @@ from apis.cluster import Cluster
 from apis.components import component_types
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.graceful_stop import without_graceful_stop
 from apis.identity import INSTANCE_LABEL
 from apis.ordinals import gated
 from apis.overlays import without_overlays
@@ -229,7 +230,7 @@ def _as_built_by_v16(ctx: ClusterContext, member: Workload, body: Json, data: Ma
     """The StatefulSet as v1.6 built it for this cluster; None if v1.6 wrote a different configuration."""
     if not all(same_toml(data.get(key), text) for key, text in member.content_of_v16(ctx.tc).config_files.items()):
         return None
-    tc = without_overlays(ctx.tc)
+    tc = without_graceful_stop(without_overlays(ctx.tc))
     made = member.stateful_set(tc, in_use_config_map_name(ctx.tc, member.name, body))
     return with_running_template(body, member.as_built_by_v16(tc, made))
 

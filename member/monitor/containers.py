@@ -13,7 +13,7 @@ from member.monitor.configuration import EXTERNAL_RULES, OPERATOR_RULES, RULES
 from member.monitor.naming import ASSETS, DM_INITIALIZER, TIDB_INITIALIZER, VOLUME, First, Inputs
 from member.objects.pod import NAMESPACE, POD_NAME, container_port, env, env_from_field, without_unset
 from member.objects.volumes import mount
-from member.startscript.shell import expanding_words, quoted
+from member.startscript.fragments import expanding_words, quoted
 
 PROMETHEUS_PORT = 9090
 RELOADER_PORT = 9089

@@ -15,7 +15,7 @@ from apis.component_specs import TiDBSlowLogTailerSpec
 from apis.shared import LogTailerSpec, Probe
 from kube.objects import Json
 from member import labels
-from member.startscript.shell import quoted
+from member.startscript.fragments import quoted
 
 _MERGE_KEYS = {
     "ports": "containerPort",
@@ -123,8 +123,9 @@ def main_container(
     ports: Sequence[Json],
     mounts: Sequence[Json],
     builtin_env: Sequence[Json],
+    hooks: Json | None = None,
 ) -> Json:
-    """The container named after the component, with all settings from the spec."""
+    """The container named after the component, with all settings from the spec; `hooks` is its `lifecycle`."""
     return without_unset(
         {
             "name": component.name,
@@ -137,6 +138,7 @@ def main_container(
             "resources": component.resources,
             "volumeMounts": list(mounts),
             "securityContext": component.security_context,
+            "lifecycle": hooks,
         }
     )
 

@@ -20,6 +20,7 @@ from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import end_user, of_pd, peer, port
 from member.startscript import pd_script
+from member.startscript.hooks import pd_hooks
 from member.startscript.servers import pd_options
 
 _TLS = "pd-tls"
@@ -76,6 +77,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
             *spec.additional_volume_mounts,
         ],
         builtin_env=_env(tc),
+        hooks=pd_hooks(tc),
     )
     if spec.readiness_probe is not None:
         container["readinessProbe"] = pod.readiness_probe(pod.tcp_handler(PD_CLIENT_PORT), spec.readiness_probe)

@@ -38,6 +38,12 @@ def names(tc: TidbCluster, component: str, *, literal: bool) -> str:
     return taken + settings(SUFFIX=suffix) + domain
 
 
+def pd_member(tc: TidbCluster) -> str:
+    """The setting of MEMBER, the name of a member of PD."""
+    long_name = tc.spec.across_k8s or tc.spec.cluster_domain
+    return expressions(MEMBER="$DOMAIN" if long_name else "$POD")
+
+
 def start_timeout(tc: TidbCluster) -> int:
     """Seconds to wait for DNS; TiKV waits as long as PD."""
     return (tc.spec.pd.start_timeout if tc.spec.pd else 0) or _START_TIMEOUT
@@ -83,13 +89,18 @@ def verified_pd(tc: TidbCluster, component: str, *, with_scheme: bool) -> str:
 
 
 def discovery(tc: TidbCluster, component: str, host: str) -> str:
+    """The setting of DISCOVERY, and the functions to ask it again and again."""
+    return f"{asked_once(tc, component, host)}\n{fragment('random')}"
+
+
+def asked_once(tc: TidbCluster, component: str, host: str) -> str:
     """The setting of DISCOVERY, and the functions to ask it."""
     address = expressions(DISCOVERY=f"{host}:{DISCOVERY_PORT}")
     ask = fragment("ask_over_http")
     if discovery_mtls(tc):
         address += settings(CERTIFICATES=f"/var/lib/{component}-tls")
         ask = fragment("ask_over_mtls")
-    return "\n".join([address, ask, fragment("encoded"), fragment("random")])
+    return "\n".join([address, ask, fragment("encoded")])
 
 
 def wait_for_own_address(tc: TidbCluster, lookup: str) -> str:

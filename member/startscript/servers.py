@@ -19,8 +19,7 @@ from dataplane.addresses import PD_CLIENT_PORT
 from kube.objects import Json
 from member.naming import discovery_mtls, member_name, referenced_cluster
 from member.startscript import options
-from member.startscript.fragments import assemble, expressions, fragment, settings
-from member.startscript.shell import expanding_strings
+from member.startscript.fragments import assemble, expanding_strings, expressions, fragment, settings
 
 _NAMED_SINCE = "v8.3.0"
 
@@ -49,9 +48,8 @@ def _is_api_only(tc: TidbCluster, pd: PDSpec) -> bool:
 
 
 def _pd_settings(tc: TidbCluster, pd: PDSpec) -> str:
-    long_name = tc.spec.across_k8s or tc.spec.cluster_domain
     data_dir = f"/var/lib/pd/{pd.data_sub_dir}" if pd.data_sub_dir else "/var/lib/pd"
-    return expressions(MEMBER="$DOMAIN" if long_name else "$POD") + settings(SCHEME=scheme(tc), DATA_DIR=data_dir)
+    return options.pd_member(tc) + settings(SCHEME=scheme(tc), DATA_DIR=data_dir)
 
 
 def _lookup_v1(pd: PDSpec) -> str:

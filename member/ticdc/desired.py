@@ -15,6 +15,7 @@ from member.objects.config_map import CONFIG_FILE, Content
 from member.objects.services import peer, port
 from member.startscript import options
 from member.startscript.fragments import assemble, fragment, settings
+from member.startscript.hooks import ticdc_hooks
 
 _SINKS = "/var/lib/sink-tls"
 _ELSEWHERE = frozenset({"tz", "gc-ttl", "log-level", "log-file"})
@@ -57,6 +58,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
             pod.env("HEADLESS_SERVICE_NAME", peer_service(tc, "ticdc")),
             pod.env("TZ", time_zone(tc)),
         ],
+        hooks=ticdc_hooks(tc),
     )
     template = pod.pod_template(
         own,

@@ -22,8 +22,8 @@ from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import end_user, peer, port
 from member.startscript import tidb_script
+from member.startscript.fragments import quoted
 from member.startscript.servers import tidb_options
-from member.startscript.shell import quoted
 
 _TLS = "tidb-tls"
 _SERVER_TLS = "tidb-server-tls"

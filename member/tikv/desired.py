@@ -19,6 +19,7 @@ from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import peer, port
 from member.objects.volumes import capacity
 from member.startscript import tikv_script
+from member.startscript.hooks import tikv_hooks
 from member.startscript.servers import tikv_options
 
 GC_RATIO, GC_OFF = "gc.ratio-threshold", -1.0
@@ -77,6 +78,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
             *volumes.storage_volume_mounts("tikv", spec.storage_volumes),
         ],
         builtin_env=_env(tc),
+        hooks=tikv_hooks(tc),
     )
     if spec.security_context is None:
         container["securityContext"] = {"privileged": bool(spec.privileged)}

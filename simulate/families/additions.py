@@ -4,11 +4,13 @@
 `other-class.crash@7`: TiKV rolls when the class of its volumes changes, and the operator ends right after its seventh
 write. `overlay` overlays TiKV and TiDB and withdraws one; `newer` installs an operator whose changes wait, before the
 user's next one. `replication.killed@5` and `unreadable.crash@2`: see `log_restores`. `lost-master.crash@1`: a master of
-DM without data starts again after failover has removed it from DM, and before its pod is deleted.
+DM without data starts again after failover has removed it from DM, and before its pod is deleted. `graceful` gives
+pods hooks with which they stop gracefully, and then rolls TiKV.
 """
 
 from collections.abc import Iterator, Mapping
 
+from apis.graceful_stop import GRACEFUL_STOP
 from apis.overlays import overlay_annotation
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
 from simulate.engine import plan as plans
@@ -98,6 +100,11 @@ _CHANGES: Mapping[str, Change] = {
     "replication": log_restores.REPLICATION,
     "unreadable": log_restores.UNREADABLE,
     "lost-master": _LOST_MASTER,
+    "graceful": Change(
+        "small",
+        (Edit(at=_BEGINS, annotations={GRACEFUL_STOP: "true"}), Edit(at=_LATER, spec=_ROLL)),
+        _TROUBLES,
+    ),
 }
 """New ones come last: sweeps count the plans."""
 

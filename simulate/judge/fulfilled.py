@@ -1,5 +1,5 @@
-"""What a user has at the end of a plan from overlays, classes of volumes, full-text search, a newer operator, and
-restores of a log."""
+"""What a user has at the end of a plan from overlays, hooks, classes of volumes, full-text search, a newer operator,
+and restores of a log."""
 
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
@@ -7,6 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from apis.cluster import CHANGES_PENDING
+from apis.components import component_type
+from apis.graceful_stop import GRACEFUL_STOP
 from apis.overlays import overlay_annotation
 from kube.objects import Json
 from kube.resources import RESTORES, VOLUME_ATTRIBUTES_CLASSES
@@ -28,6 +30,8 @@ def unfulfilled(state: State, plan: Plan) -> Iterator[str]:
         return
     for component in state.components:
         yield from _overlay(state, component, annotations(cluster).get(overlay_annotation(component), "{}"))
+        if component_type(component).has_graceful_stop and annotations(cluster).get(GRACEFUL_STOP) == "true":
+            yield from _hooks(state, component)
         yield from _class(state, component, spec_of(cluster, component).get("storageClassName"))
     if "tici" in cluster["spec"]:
         yield from _feed(state, cluster["spec"]["tici"]["s3"]["secretKey"])
@@ -44,6 +48,13 @@ def _overlay(state: State, component: str, text: str) -> Iterator[str]:
     for pod in state.pods(component).values():
         if pod["spec"].get("hostIPC", False) != asked:
             yield f"{pod['metadata']['name']} has not the hostIPC of {component}'s overlay {text}"
+
+
+def _hooks(state: State, component: str) -> Iterator[str]:
+    """Pods that do not stop gracefully."""
+    for pod in state.pods(component).values():
+        if not any("preStop" in (each.get("lifecycle") or {}) for each in pod["spec"]["containers"]):
+            yield f"{pod['metadata']['name']} has no hook"
 
 
 def _class(state: State, component: str, wanted: str | None) -> Iterator[str]:

@@ -1,14 +1,16 @@
-"""The objects of each component with an overlay (ADR 18)."""
+"""The objects of each component with an overlay (ADR 18), or with hooks (ADR 19)."""
 
 import json
 
 import pytest
+from msgspec import structs
 
 from apis.accessor import workloads
 from apis.cluster import Cluster
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.dmcluster import DMCluster
+from apis.graceful_stop import GRACEFUL_STOP
 from apis.overlays import overlay_annotation
 from apis.tidbcluster import TidbCluster
 from apis.validation import validate
@@ -48,3 +50,17 @@ def test_an_overlay_changes_the_pods_and_claims_of_its_component_alone(kind: typ
         assert expected == after.get("volumeClaimTemplates", [])
         for other in set(names) - {name}:
             assert built(plain, other) == built(overlaid, other)
+
+
+def test_a_graceful_stop_gives_three_components_hooks_and_changes_nothing_else() -> None:
+    plain = cluster(TidbCluster)
+    graceful = structs.replace(plain, metadata=structs.replace(plain.metadata, annotations={GRACEFUL_STOP: "true"}))
+    changed: dict[str, list[str]] = {}
+    for name in (own.name for own in workloads(plain)):
+        after = built(graceful, name)
+        (main,) = (each for each in after["spec"]["template"]["spec"]["containers"] if each["name"] == name)
+        changed |= {name: list(main.pop("lifecycle"))} if built(plain, name) != after and "lifecycle" in main else {}
+        assert built(plain, name) == after
+        content = workload(name).content
+        assert content(plain).says_the_same(content(graceful))
+    assert {"pd": ["preStop"], "tikv": ["postStart", "preStop"], "ticdc": ["preStop"]} == changed

@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS, TIDB_MONITORS
-from member.startscript.shell import expanding_words, quoted
+from member.startscript.fragments import expanding_words, quoted
 from simulate.manifests.rich_specs import rich_spec
 from tests.security.parsed_objects import substituted
 from tests.security.shell_texts import CANARY, SHELLS, Room, shell_texts, syntax_error
