@@ -67,6 +67,10 @@ TIFLASH_PROXY_PORT = "tiflash.proxy.prometheus.io/port"
 TIFLASH_MOUNT_CONFIG_MAP = "tiflash.tidb.pingcap.com/mount-cm-in-tiflash-container"
 SYSCTL_INIT = "tidb.pingcap.com/sysctl-init"
 RESTARTED_AT = "tidb.pingcap.com/restartedAt"
+RESTART_PRIORITY = "tidb.pingcap.com/restart-priority"
+"""On a pod: an integer; pods with a higher one restart earlier in a roll (`member.lifecycle.roll_steps`). Not known to
+v1.6.
+"""
 SCALE_IN_TIME = "tidb.pingcap.com/scale-in-time"
 PVC_DEFER_DELETING = DEFER_DELETING
 POD_SCHEDULING = "tidb.pingcap.com/pod-scheduling"

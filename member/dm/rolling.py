@@ -88,4 +88,8 @@ def _is_alone(ctx: DMContext) -> bool:
     return predicates.actual_replicas(ctx.tc, MASTER) < 2
 
 
-ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_masters, spare=_spare, forced=_forced)
+def _leader(ctx: DMContext) -> str:
+    return ctx.status.master.leader.name if ctx.status.master.leader else ""
+
+
+ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_masters, spare=_spare, forced=_forced, leader=_leader)

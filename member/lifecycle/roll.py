@@ -9,8 +9,12 @@ A pod on an outdated revision that is not Ready comes first (F11), with two exce
 the new revision does not serve, or its node is cut off. The data plane must confirm that it can do without the pod;
 while the data plane is silent, the pod's kubelet must report that nothing of it runs (docs/rules/silence.md).
 
-In two cases the partition cannot reach this pod alone: Ready outdated pods are above it, or the StatefulSet waits for a
-pod that the roll ignores. The operator then sets the strategy OnDelete for the time being, and deletes the pod.
+Users may choose another order with an annotation of pods: a higher priority restarts earlier
+(`member.lifecycle.roll_steps.first_in_turn`). What must hold before a restart is the same in every order.
+
+In two cases the partition cannot reach the next pod alone: outdated pods are above it, or the StatefulSet waits for a
+pod that the roll ignores. The operator then sets the strategy OnDelete for the time being, and deletes the pod. Once
+it has returned, a partition above all outdated pods keeps the others on their revision.
 """
 
 from collections.abc import Sequence
@@ -36,6 +40,7 @@ from member.lifecycle.roll_steps import (
     RollingPod,
     Step,
     blocked_by_higher,
+    first_in_turn,
     next_step,
 )
 from member.lifecycle.roll_view import RollView
@@ -135,10 +140,18 @@ async def next_roll(
     if desired["spec"]["replicas"] > body["spec"]["replicas"] and _has_started_nowhere(view):
         # the pods that this write adds get the revision that runs, not one whose image may not exist
         roll = replace(roll, strategy=UpdateStrategy.above_all(ordinals_of(desired).bound))
-    if roll.others_resumed:
+    if not roll.others_resumed:
+        unresumed = await give_back(ctx, component, rolling, roll.selected)
+        roll = replace(roll, outcome=roll.outcome or unresumed)
+    return _with_unreadable_priorities(view, roll)
+
+
+def _with_unreadable_priorities(view: RollView, roll: Roll) -> Roll:
+    """The roll, whose wait also names the annotations of pods that cannot decide on its order."""
+    unreadable = view.unreadable_priorities() if roll.outcome else []
+    if roll.outcome is None or not unreadable:
         return roll
-    unresumed = await give_back(ctx, component, rolling, roll.selected)
-    return replace(roll, outcome=roll.outcome or unresumed)
+    return replace(roll, outcome=replace(roll.outcome, message="; ".join([roll.outcome.message, *unreadable])))
 
 
 async def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selected: str = "") -> NotDone | None:
@@ -318,7 +331,8 @@ def _next_in_line(view: RollView, pods: Sequence[RollingPod]) -> str:
     """The pod that stays prepared while other pods delay its restart; empty if the roll is blocked."""
     if view.blocked():
         return ""
-    return next((pod.name for pod in reversed(pods) if pod.ready and not (pod.updated or pod.held)), "")
+    ready = [pod for pod in pods if pod.ready and pod.is_to_restart]
+    return first_in_turn(ready).name if ready else ""
 
 
 async def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:

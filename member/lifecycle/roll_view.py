@@ -4,6 +4,7 @@ A pod counts as available once it has been Ready for as long as the user demands
 lifecycle.md 14).
 """
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from member import labels
 from member.apply.last_applied import read_record
 from member.apply.stateful_set import UpdateStrategy
 from member.context import ClusterContext
-from member.lifecycle.roll_steps import RollingPod
+from member.lifecycle.roll_steps import RollingPod, has_priorities
 from member.lifecycle.rolling import Rolling
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, ordinals_of
@@ -27,6 +28,7 @@ from member.observed.pods import pods_of
 from member.observed.status import UPGRADE, image_of, phase_while_upgrading
 from member.outcome import NotDone, Waiting
 from member.polling import seconds_since
+from ports.foreign_text import shortened
 
 
 def min_ready_seconds(annotations: Mapping[str, str], component: str) -> int:
@@ -108,8 +110,21 @@ class RollView:
         found = [
             self._rolling_pod(ordinal, name, by_name.get(name), name in ignored_pods) for ordinal, name in names.items()
         ]
+        if has_priorities(found):
+            leader = self.rolling.leader(self.ctx)
+            found = [replace(pod, leads=pod.name == leader) for pod in found]
         in_order = self.body["spec"].get("podManagementPolicy") == "OrderedReady"
         return _without_those_to_come(found) if in_order else found
+
+    def unreadable_priorities(self) -> list[str]:
+        """A sentence for each outdated pod whose annotation with its priority is no integer."""
+        return [
+            f"annotation {labels.RESTART_PRIORITY} of pod {pod.metadata.name} counts as 0: "
+            f"{shortened(pod.metadata.annotations[labels.RESTART_PRIORITY])!r} is no integer such as 10; "
+            "correct or remove it"
+            for pod in self.cached
+            if restart_priority(pod) is None and not self._is_updated(pod)
+        ]
 
     def has_ready_on_newest(self) -> bool:
         """True if a pod that the StatefulSet should have is Ready on the newest revision."""
@@ -123,9 +138,11 @@ class RollView:
     def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
         held = ordinal < partition(self.ctx.tc.metadata.annotations, self.component)
         # under OnDelete a missing pod returns on the newest revision
-        keeps = not self.is_on_delete
+        keeps, reached = not self.is_on_delete, self.reaches(ordinal)
         if pod is None:
-            return RollingPod(name, ordinal, False, False, False, ignored=ignored, held=held, starting=keeps)
+            return RollingPod(
+                name, ordinal, False, False, False, ignored=ignored, held=held, starting=keeps, reached=reached
+            )
         stays, found = not pod.metadata.deletion_timestamp, cached_activity(self.ctx, self.component, pod)
         ready, updated = _is_ready(pod), self._is_updated(pod)
         unmet_condition = self._unmet_condition(pod) if updated and ready else ""
@@ -143,6 +160,8 @@ class RollView:
             found,
             found is Activity.NEVER_STARTED and not pod.decode_as(Pod).is_unschedulable,
             lacks_claims(self.body, pod),
+            reached,
+            restart_priority(pod) or 0,
         )
 
     def _is_updated(self, pod: Object) -> bool:
@@ -197,9 +216,13 @@ class RollView:
     def no_restarts(self, pods: Sequence[RollingPod]) -> UpdateStrategy:
         """The strategy that restarts no pod: the present partition, or after OnDelete one above all outdated pods.
 
-        Without a record that the operator wrote the partition, one above all pods.
+        Without a record that the operator wrote the partition, one above all pods. OnDelete stays for a roll in the
+        user's order whose next pod is about to be deleted, or has not returned on the newest revision.
         """
         if self.is_on_delete:
+            returns = any(pod.is_to_restart and not (pod.exists or pod.ignored) for pod in pods)
+            if has_priorities(pods) and (returns or not self.is_observed):
+                return UpdateStrategy.unchanged(self.body)
             return UpdateStrategy.after_on_delete(pod.ordinal for pod in pods if not pod.updated)
         return (
             UpdateStrategy.unchanged(self.body)
@@ -246,3 +269,12 @@ def partition(annotations: Mapping[str, str], component: str) -> int:
     """
     text = annotations.get(labels.partition(component), "0")
     return int(text) if text.isdecimal() else sys.maxsize
+
+
+_PRIORITY = re.compile(r"-?[0-9]{1,9}")
+
+
+def restart_priority(pod: Object) -> int | None:
+    """The user's priority for the restart of a pod, 0 without one; None if the annotation is no integer (7.1.1)."""
+    text = pod.metadata.annotations.get(labels.RESTART_PRIORITY, "0")
+    return int(text) if _PRIORITY.fullmatch(text) else None

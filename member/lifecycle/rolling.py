@@ -70,6 +70,9 @@ class Rolling:
 
     `refused_upgrade`: the refusal of the version in the spec, known before any pod restarts. Components that upgrade
     earlier or later then keep their version, too.
+
+    `leader`: the pod whose restart changes the leader, which is last among pods of equal priority; empty if there is
+    none.
     """
 
     blocked: Callable[[OwnContext], NotDone | None] = _nothing_to_do
@@ -83,6 +86,7 @@ class Rolling:
     announce: Callable[[OwnContext, str], Decision[NotDone | None]] = _no_step
     forced: Callable[[OwnContext], Evidence | None] = _nothing_to_do
     refused_upgrade: Callable[[OwnContext], Refused | None] = _nothing_to_do
+    leader: Callable[[OwnContext], str] = lambda _: ""
 
     @property
     def announces(self) -> bool:

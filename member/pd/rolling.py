@@ -184,4 +184,19 @@ def is_of(ctx: ReconcileContext, member: Health | Member, pod: str) -> bool:
     return member_owner(ctx.tc, member) == ordinal_of(pod)
 
 
-ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, finish=_finish, spare=_spare, forced=_forced)
+def _leader(ctx: ReconcileContext) -> str:
+    leader = ctx.status.pd.leader
+    owner = member_owner(ctx.tc, leader) if leader else Stranger.PEER
+    return "" if isinstance(owner, Stranger) else pod_name(ctx.tc, "pd", owner)
+
+
+ROLLING = Rolling(
+    _blocked,
+    _unmet_condition,
+    _prepare,
+    ignored_pods,
+    finish=_finish,
+    spare=_spare,
+    forced=_forced,
+    leader=_leader,
+)

@@ -415,6 +415,25 @@ def test_pods_are_not_replaced_on_delete_only(here: Namespaced) -> None:
     eventually(lambda: here.images() == {"db-0": "v2"})
 
 
+def test_a_roll_under_on_delete_completes_once_the_strategy_is_a_rolling_update(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 2, updateStrategy={"type": "OnDelete"}))
+    here.wait_for_ready(STATEFUL_SETS, "db", 2)
+    first = here.status(STATEFUL_SETS, "db")["updateRevision"]
+    here.patch(STATEFUL_SETS, "db", with_image(NEXT_IMAGE))
+    eventually(lambda: here.status(STATEFUL_SETS, "db")["updateRevision"] != first)
+    here.delete(PODS, "db-0")
+    here.wait_for(STATEFUL_SETS, "db", readyReplicas=2, currentReplicas=1, updatedReplicas=1, currentRevision=first)
+
+    def strategy(partition: int) -> Json:
+        return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}}
+
+    here.patch(STATEFUL_SETS, "db", strategy(2))
+    assert throughout(0.5, lambda: here.images() == {"db-0": "v2", "db-1": "v1"})
+    here.patch(STATEFUL_SETS, "db", strategy(0))
+    eventually(lambda: here.images() == {"db-0": "v2", "db-1": "v2"})
+    eventually(lambda: here.status(STATEFUL_SETS, "db")["currentRevision"] != first)
+
+
 def test_claims_outlive_pods_by_default(here: Namespaced) -> None:
     here.create(STATEFUL_SETS, stateful_set("db", 2, volumeClaimTemplates=[claim_template("data")]))
     here.wait_for_ready(STATEFUL_SETS, "db", 2)

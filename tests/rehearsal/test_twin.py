@@ -11,6 +11,7 @@ from kube.objects import Json
 from kube.resources import ADVANCED_STATEFUL_SETS, DM_CLUSTERS, NODES, PODS, SECRETS, STATEFUL_SETS
 from manifests import ADVANCED_STATEFUL_SET
 from member.context import RESOURCES
+from member.labels import RESTART_PRIORITY
 from ports.clock import FakeClock
 from rehearsal.change import finish, rehearse_on
 from rehearsal.operator import SETTINGS
@@ -22,7 +23,7 @@ from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal
 from sandbox.timings import Timings
 from sandbox.world import load_crds
-from tests.operator_world import OperatorWorld, definitions, sample
+from tests.operator_world import NAMESPACE, OperatorWorld, definitions, sample
 from tests.takeover.left_by_v16 import Left
 from tests.takeover.observer import planned_writes
 from tests.takeover.our_own import DIRECTORY
@@ -318,6 +319,17 @@ def test_a_plan_on_the_twin_is_what_happens_in_the_cluster(running: Callable[...
     assert happened == list(dict.fromkeys(each.pod for each in forecast.steps))
     assert (world.is_ready() and world.reason() == "Done") == (forecast.end == "done")
     assert forecast.message in ("", world.condition("Progressing")["message"])
+
+
+@pytest.mark.slow
+@pytest.mark.rule("lifecycle-7.1.1")
+def test_a_plan_restarts_pods_in_the_order_of_their_annotations(running: Callable[..., OperatorWorld]) -> None:
+    world = running(basic())
+    first = {"metadata": {"annotations": {RESTART_PRIORITY: "10"}}}
+    world.admin.patch(PODS, "basic-tikv-0", NAMESPACE, first)
+    (forecast,) = rehearse_on(twin(world), [CHANGES["configuration"]]).forecasts.values()
+    restarted = list(dict.fromkeys(each.pod for each in forecast.steps))
+    assert ["basic-tikv-0", "basic-tikv-2", "basic-tikv-1"] == restarted
 
 
 def _pods_in_order(world: OperatorWorld) -> list[str]:

@@ -1,5 +1,6 @@
-"""How long a pod that is not Ready is expected to recover by itself (lifecycle.md F11, F44)."""
+"""How long a pod that is not Ready may recover (lifecycle.md F11, F44), and how long OnDelete stays (7.1.1)."""
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import cast
@@ -10,6 +11,7 @@ import pytest
 from apis.times import stamp
 from kube.objects import Json, Object
 from member.context import Dependencies, ReconcileContext
+from member.lifecycle.roll_steps import RollingPod
 from member.lifecycle.roll_view import RollView
 from member.lifecycle.rolling import Rolling
 from ports.clock import FakeClock
@@ -63,3 +65,41 @@ def test_a_clock_that_is_set_back_lengthens_no_wait(
     assert is_starting(ctx, seen)
     clock.step(1)
     assert not is_starting(ctx, seen)
+
+
+_FIRST, _SECOND = RollingPod("demo-pd-0", 0, True, True, False), RollingPod("demo-pd-1", 1, True, True, False)
+_PREFERRED = replace(_FIRST, priority=1)
+
+
+@pytest.mark.parametrize(
+    ("pods", "observed", "expected"),
+    [
+        ([_PREFERRED, _SECOND], 2, 2),
+        ([replace(_FIRST, updated=True), _SECOND], 2, 2),
+        # the StatefulSet's controller has not seen OnDelete, after which the pod is deleted
+        ([_PREFERRED, _SECOND], 1, None),
+        ([_FIRST, _SECOND], 1, 2),
+        # the pod was deleted, and is to return on the newest revision
+        ([replace(_PREFERRED, exists=False), _SECOND], 2, None),
+        ([replace(_FIRST, exists=False), replace(_SECOND, priority=-1)], 2, None),
+        ([replace(_FIRST, exists=False, ignored=True), replace(_SECOND, priority=-1)], 2, 2),
+        ([replace(_FIRST, exists=False), _SECOND], 2, 2),
+    ],
+)
+@pytest.mark.rule("lifecycle-7.1.1")
+def test_on_delete_stays_until_the_pod_whose_turn_it_is_has_returned(
+    clock: FakeClock, pods: list[RollingPod], observed: int, expected: int | None
+) -> None:
+    """`expected` is the partition; None for OnDelete."""
+    ctx = ReconcileContext(
+        as_object({"metadata": {"name": "demo"}}), cluster(), cast("Dependencies", _Dependencies(clock))
+    )
+    body: Json = {
+        "metadata": {"name": "demo-pd", "generation": 2},
+        "spec": {"replicas": 2, "updateStrategy": {"type": "OnDelete"}},
+        "status": {"updateRevision": "new", "observedGeneration": observed},
+    }
+    view = RollView(ctx, "pd", Rolling(), body, scaling=False, everything_changed=False)
+    spec = view.no_restarts(pods).spec
+    assert expected == spec.get("rollingUpdate", {}).get("partition")
+    assert ("OnDelete" if expected is None else "RollingUpdate") == spec["type"]

@@ -5,9 +5,10 @@ import sys
 import pytest
 
 from member.lifecycle.roll_steps import Finished, Prepare, Replace, Restart, RollingPod, Step, next_step
-from member.lifecycle.roll_view import min_ready_seconds, partition
+from member.lifecycle.roll_view import min_ready_seconds, partition, restart_priority
 from member.observed.nodes import Activity
 from member.outcome import Wait
+from tests.member.reconciling import as_object
 
 
 def pods(text: str) -> list[RollingPod]:
@@ -29,6 +30,9 @@ def _standing(ordinal: int, word: str) -> RollingPod:
         starting="starting" in flags,
         activity=next((each for flag, each in _ACTIVITIES.items() if flag in flags), Activity.RUNNING),
         untried="imageless" in flags,
+        reached="reached" in flags,
+        priority=next((int(flag) for flag in flags if flag.lstrip("-").isdecimal()), 0),
+        leads="leads" in flags,
     )
 
 
@@ -194,6 +198,48 @@ def test_a_roll_does_not_wait_for_a_pod_without_a_member(standing: str, expected
 @pytest.mark.rule("lifecycle-14")
 def test_pods_that_the_user_holds_back_are_not_restarted(standing: str, expected: str) -> None:
     assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        ("old:1 old old", "prepare p-0"),
+        ("old:1 old:10 old:2", "prepare p-1"),
+        ("old:1 new:10 old:2", "prepare p-2"),
+        ("old old old:-1", "prepare p-1"),
+        ("old new old:-1", "prepare p-0"),
+        # equal ones follow each other from the highest ordinal down, the leader last
+        ("old:5 old:5 old", "prepare p-1"),
+        ("old:5 old:5:leads old", "prepare p-0"),
+        ("old:-1 old old:leads", "prepare p-1"),
+        ("old:leads:1 old old", "prepare p-0"),
+        # without a priority of an outdated pod, the order is the usual one
+        ("new:1 old old:leads", "prepare p-2"),
+        ("old:1:held old old:leads", "prepare p-2"),
+        # a pod that Kubernetes may be restarting already precedes all others
+        ("old:9 old:reached old:reached", "prepare p-2"),
+        ("old:9 old:reached new", "prepare p-1"),
+        # as usual: what does not serve is first, and no pod goes before the restarted ones serve
+        ("old:9 old old:ill", "restart p-2"),
+        ("old:9:ill old old:ill", "replace p-0"),
+        ("old:9:ill old old:ended", "restart p-2"),
+        ("old:9:starting old new:ill", "until pod p-2 is Ready"),
+        ("new:unmet_condition old:9 old", "until pod p-0 serves"),
+    ],
+)
+@pytest.mark.rule("lifecycle-7.1.1")
+def test_pods_restart_by_the_priority_that_the_user_gives_them(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("10", 10), ("-3", -3), (None, 0), ("first", None), ("", None), ("1.5", None), ("1_0", None), ("9" * 5000, None)],
+)
+@pytest.mark.rule("lifecycle-7.1.1")
+def test_a_priority_is_an_integer(text: str | None, expected: int | None) -> None:
+    annotations = {} if text is None else {"tidb.pingcap.com/restart-priority": text}
+    assert expected == restart_priority(as_object({"metadata": {"name": "p-0", "annotations": annotations}}))
 
 
 @pytest.mark.parametrize(("text", "expected"), [("2", 2), (None, 0), ("two", sys.maxsize), ("-1", sys.maxsize)])

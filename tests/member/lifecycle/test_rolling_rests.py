@@ -2,7 +2,7 @@
 pods, every strategy of the StatefulSet, and a world in which pods neither start nor end, as with a quota: alternating
 writes would be as fast as the API server answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -40,6 +40,7 @@ class World:
     current: str
     policy: str
     strategy: Json
+    priorities: Sequence[str] = ()
 
     def stateful_set(self, strategy: Json) -> Json:
         """The pods after this strategy was written."""
@@ -54,6 +55,11 @@ def worlds() -> Iterator[World]:
     strategies = [{"type": "OnDelete"}, *map(_partition, range(_REPLICAS + 1))]
     ways = product([*_TEMPLATES, _GONE], repeat=_REPLICAS)
     return (World(*each) for each in product(ways, (_OLD, _NEW), ("Parallel", "OrderedReady"), strategies))
+
+
+def in_users_orders() -> Iterator[World]:
+    """The same, with priorities."""
+    return (replace(world, priorities=each) for world, each in product(worlds(), (("1", "0"), ("0", "-1"))))
 
 
 def _partition(ordinal: int) -> Json:
@@ -83,7 +89,7 @@ def seen(world: World, body: Json) -> ReconcileContext:
     """The context of a reconcile, in which caches and API server show the same."""
     api = FakeApi()
     ctx = context(api, cluster(tidb={"replicas": _REPLICAS}, status={"tidb": {"phase": "Upgrade"}}))
-    pods = [_pod(ordinal, *each) for ordinal, each in enumerate(world.pods) if each != _GONE]
+    pods = [_pod(ordinal, *each, world.priorities) for ordinal, each in enumerate(world.pods) if each != _GONE]
     api.put(PODS.path("ns"), {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
     listers: dict[str, Any] = dict.fromkeys(Listers.__annotations__, Cache())
     shown = {"pods": Cache(*map(as_object, pods)), "stateful_sets": Cache(as_object(body))}
@@ -91,10 +97,12 @@ def seen(world: World, body: Json) -> ReconcileContext:
     return ctx
 
 
-def _pod(ordinal: int, revision: str, state: str) -> Json:
+def _pod(ordinal: int, revision: str, state: str, priorities: Sequence[str]) -> Json:
     told = {labels.CONTROLLER_REVISION_HASH: revision} if revision else {}
     carried = base_labels(cluster(), "tidb") | told
     meta: Json = {"name": f"demo-tidb-{ordinal}", "namespace": "ns", "uid": f"uid-{ordinal}", "labels": carried}
+    if priorities:
+        meta["annotations"] = {labels.RESTART_PRIORITY: priorities[ordinal]}
     if state == "ending":
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     ready = {"type": "Ready", "status": str(state == "Ready"), "lastTransitionTime": "2025-01-01T00:00:00Z"}
@@ -118,6 +126,17 @@ def written(world: World, rolling: Rolling) -> list[Json]:
 @pytest.mark.parametrize("ignored", [(), ("demo-tidb-0",)], ids=["all counted", "one ignored"])
 @pytest.mark.rule("I29")
 def test_a_roll_writes_nothing_while_nothing_changes(ignored: Sequence[str]) -> None:
+    assert {} == restless(worlds(), ignored)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.rule("I29", "lifecycle-7.1.1")
+def test_a_roll_in_the_users_order_writes_nothing_while_nothing_changes() -> None:
+    assert {} == restless(in_users_orders(), ())
+
+
+def restless(places: Iterable[World], ignored: Sequence[str]) -> Mapping[object, Sequence[Json]]:
+    """The worlds in which writes do not end, with the written strategies."""
     rolling = Rolling(ignored_pods=lambda _: ignored)
-    restless = {world.pods: found for world in worlds() if len(found := written(world, rolling)) > _WRITES}
-    assert {} == restless
+    return {world.pods: found for world in places if len(found := written(world, rolling)) > _WRITES}
