@@ -81,6 +81,7 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I41-pump": availability.pump_i41,
     "I41-tso": availability.tso_i41,
     "I12-pdms": availability.pdms_i12,
+    "7.1.1": order.by_priority,
     "F35": availability.f35,
     "O4": control.o4,
     "O5": control.o5,
@@ -111,4 +112,5 @@ LASTING: Mapping[str, Lasting] = {
     "I36-seen": Lasting(TWO_RESYNCS, reporting.untrue),
     "I39": Lasting(TWO_RESYNCS, upkeep.leftover_ddl_pause),
     "O12": Lasting(TWO_RESYNCS, losses.abandoned),
+    "7.1.1": Lasting(TWO_RESYNCS, order.left_on_delete),
 }

@@ -1,13 +1,24 @@
 """Order and pace of changes (I14-I20, I37)."""
 
 import json
+from collections.abc import Iterator
 
 from apis.components import component_type
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
+from member.labels import RESTART_PRIORITY
 from simulate.engine.components import managed_components
-from simulate.engine.state import NEVER, is_outdated, is_ready, partition
-from simulate.invariants.facts import annotations, asked_for, is_suspended, parallelism, spec_of
+from simulate.engine.state import NEVER, State, is_outdated, is_ready, kept_ordinals, partition
+from simulate.invariants.facts import (
+    COMMANDS,
+    annotations,
+    asked_for,
+    is_held,
+    is_rolled_by_hand,
+    is_suspended,
+    parallelism,
+    spec_of,
+)
 from simulate.invariants.operator_write import OperatorWrite
 
 
@@ -58,6 +69,55 @@ def i15(write: OperatorWrite) -> str | None:
     if len(ordinals) <= 1:
         return None
     return f"{write.call} restarts {len(ordinals)} pods of {component} at once: {ordinals}"
+
+
+def by_priority(write: OperatorWrite) -> str | None:
+    """7.1.1: no roll restarts a Ready pod before another outdated, Ready one to which the user gave a higher priority.
+
+    A pod that its StatefulSet's controller restarts anyway counts as restarted. While a pod lacks a new volume,
+    Kubernetes dictates the order.
+    """
+    component, ordinals = write.restarts
+    live = write.before.stateful_set(component) if component else None
+    if live is None or write.changes_template or is_rolled_by_hand(write.before.cluster, component):
+        return None
+    pods, reached = write.before.pods(component), partition(live["spec"].get("updateStrategy") or {})
+    if any(_lacks_claims(live, pod) for pod in pods.values()):
+        return None
+    rolled = {
+        ordinal: _priority(pod)
+        for ordinal, pod in pods.items()
+        if is_outdated(live, pod) and is_ready(pod) and ordinal in kept_ordinals(live)
+    }
+    for ordinal in (each for each in ordinals if each in rolled and each < reached):
+        if any(command in annotations(pods[ordinal]) for command in COMMANDS):
+            continue
+        if above := [each for each, priority in rolled.items() if priority > rolled[ordinal]]:
+            pod, other = (write.before.pod_name(component, each) for each in (ordinal, above[0]))
+            return f"{write.call} restarts {pod} before {other}, whose priority is higher"
+    return None
+
+
+def _lacks_claims(live: Json, pod: Json) -> bool:
+    wanted = {each["metadata"]["name"] for each in live["spec"].get("volumeClaimTemplates") or ()}
+    return bool(wanted - {each["name"] for each in pod["spec"].get("volumes") or ()})
+
+
+def _priority(pod: Json) -> int:
+    text = str(annotations(pod).get(RESTART_PRIORITY, "0"))
+    return int(text) if text.removeprefix("-").isdecimal() else 0
+
+
+def left_on_delete(state: State) -> Iterator[str]:
+    """7.1.1: a StatefulSet with OnDelete that the user does not ask for, and whose pods all run its newest revision."""
+    for component in state.components:
+        live, pods = state.stateful_set(component), state.pods(component)
+        if live is None or is_held(state.cluster) or is_rolled_by_hand(state.cluster, component):
+            continue
+        kept = kept_ordinals(live)
+        whole = all(each in pods and is_ready(pods[each]) and not is_outdated(live, pods[each]) for each in kept)
+        if kept and whole and live["spec"]["updateStrategy"].get("type") == "OnDelete":
+            yield f"all pods of {component} are updated, and its StatefulSet still has the strategy OnDelete"
 
 
 def i16(write: OperatorWrite) -> str | None:
