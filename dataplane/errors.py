@@ -2,6 +2,7 @@
 
     DataPlaneError
     ├── Unavailable            no answer, or the answer was 503 or "no leader": try again later
+    │   └── SchedulersUnknown  PD's leader runs no schedulers, as for a while after its election
     ├── AddressNotUnderstood   PD reports an address that resembles a pod of the cluster but has an unknown form
     ├── NotInCluster           a server announces an address outside the cluster: nothing was sent
     ├── BadTlsMaterial         the certificates of the cluster cannot be used: nothing was sent
@@ -73,6 +74,10 @@ class Unavailable(DataPlaneError):
         self.url = url
         self.cause = cause
         self.sent = not isinstance(cause, ConnectionRefused | TlsError | TransportClosed)
+
+
+class SchedulersUnknown(Unavailable):
+    """Raised while PD runs no schedulers: its leader may not have loaded those that evict leaders."""
 
 
 class ApiError(DataPlaneError):

@@ -22,7 +22,7 @@ from dataplane import regions
 from dataplane.addresses import Address
 from dataplane.answers import MEMBERS, RULES, STORES, URLS, Count, Id, Name, Text, require_uint64
 from dataplane.calls import TIMEOUT, Admit, Caller
-from dataplane.errors import ApiError, Conflict, NotBootstrapped, NotFound, Unavailable
+from dataplane.errors import ApiError, Conflict, NotBootstrapped, NotFound, SchedulersUnknown, Unavailable
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
 from ports.transport import Response, Transport
@@ -513,8 +513,8 @@ class PDClient:
     def evicting_stores(self) -> frozenset[int]:
         """The ids of the stores that an eviction moves leaders away from.
 
-        Raises Unavailable while PD runs no scheduler at all, as a new leader does for a while; also NotBootstrapped,
-        ApiError.
+        Raises SchedulersUnknown while PD runs no scheduler at all, as a new leader does for a while; also Unavailable,
+        NotBootstrapped, ApiError.
         """
         found = self._evicting_stores()
         if found is None:
@@ -522,7 +522,7 @@ class PDClient:
                 "PD runs no schedulers, so it may not have loaded those that evict leaders; if that lasts, add one "
                 "with pd-ctl, such as balance-leader-scheduler"
             )
-            raise Unavailable("GET", self.base_url + _SCHEDULERS_PATH, reason)
+            raise SchedulersUnknown("GET", self.base_url + _SCHEDULERS_PATH, reason)
         return found
 
     def microservice_members(self, service: str) -> tuple[Microservice, ...] | None:

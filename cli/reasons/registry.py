@@ -432,6 +432,12 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "It leaves TiKV's pods alone until then, except pods of which nothing runs.",
         LOOK_AT_PD,
     ),
+    "SchedulersUnknown": Reason(
+        "PD's leader runs no schedulers, so evictions of leaders are unknown. A new leader loads them once the regions "
+        "have reported.",
+        "It restarts and removes no TiKV, and asks again soon.",
+        "If it lasts: `pd-ctl scheduler add balance-leader-scheduler`.",
+    ),
     "StoreUnknown": Reason(
         "PD reports no store, or more than one, at the address of the pod that carries a command.",
         "It retries the command.",

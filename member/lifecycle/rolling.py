@@ -13,14 +13,14 @@ from typing import TypeVar
 
 from apis import predicates
 from apis.times import parse_time, stamp
-from dataplane.errors import ApiError, DataPlaneError
+from dataplane.errors import ApiError, DataPlaneError, SchedulersUnknown
 from kube.actions import Decision, Emit
 from kube.events import NORMAL
 from kube.objects import Json, Object, condition_of
 from member.context import ClusterContext, OwnContext
 from member.evidence import Evidence, Spared, spared
 from member.observed.status import UPGRADE
-from member.outcome import Failed, NotDone, Refused, Waiting
+from member.outcome import Failed, NotDone, Refused, Waiting, poll_interval
 
 T = TypeVar("T")
 
@@ -168,6 +168,9 @@ async def call_hook(
         answer = await decision
     except ApiError as error:
         return refusal(ctx, component, hook, error, pod)
+    except SchedulersUnknown as error:
+        # a new leader of PD loads them within seconds, and no event reports it
+        answer = _wait_for_schedulers(ctx, component, hook, cannot, error)
     except DataPlaneError as error:
         return Failed("DataPlaneUnreachable", f"{cannot}: {error}")
     return answered(ctx, component, hook, answer)
@@ -194,6 +197,14 @@ def _wait_of_hook(ctx: ClusterContext, component: str, hook: Hook, waiting: Wait
     what = f"the rolling restart of {component} has stood still since {stamp(since)} ({waiting.reason})"
     message = f"{what}: {waiting.message}; {waiting.way_out or _LOOK_AT_PODS}"
     return Waiting(STANDS_STILL, message, waiting.retry_after)
+
+
+def _wait_for_schedulers(
+    ctx: ClusterContext, component: str, hook: Hook, cannot: str, error: SchedulersUnknown
+) -> Waiting:
+    """The wait of a hook until PD has loaded its schedulers."""
+    (timer,) = ctx.memory.failure_timers.update(_kind_of_wait(component, hook), [cannot], ctx.deps.clock).values()
+    return Waiting("SchedulersUnknown", f"{cannot}: {error}", poll_interval(timer.seconds), step=cannot)
 
 
 def _is_under_way(ctx: ClusterContext, component: str, hook: Hook) -> bool:

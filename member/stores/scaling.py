@@ -9,7 +9,7 @@ from apis import predicates
 from apis.accessor import component as component_of
 from apis.ordinals import OrdinalSet
 from apis.times import stamp
-from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
+from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, SchedulersUnknown, Unavailable
 from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDReads, Store
 from member import api_clients
 from member.actions import KeepStore, RemoveStore
@@ -131,6 +131,15 @@ def next_step(
 
 
 async def _drain(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | Refused:
+    try:
+        return await _drained(kind, removal)
+    except SchedulersUnknown as error:
+        # a new leader of PD loads them within seconds, and no event reports it
+        what = f"cannot remove the store of pod {removal.name}: {error}"
+        return Waiting("SchedulersUnknown", what, _soon(removal.ctx, kind))
+
+
+async def _drained(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | Refused:
     ctx = removal.ctx
     if not predicates.is_synced(ctx.tc, kind.name):
         return _unknown(ctx, kind)

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.addresses import Address
-from dataplane.errors import ApiError, Conflict, MalformedAnswer, NotBootstrapped, NotFound, Unavailable
+from dataplane.errors import (
+    ApiError,
+    Conflict,
+    MalformedAnswer,
+    NotBootstrapped,
+    NotFound,
+    SchedulersUnknown,
+    Unavailable,
+)
 from dataplane.pd import (
     DISCONNECTED,
     DOWN,
@@ -429,9 +437,9 @@ def test_old_pd_has_a_scheduler_per_store() -> None:
 def test_a_leader_without_schedulers_proves_nothing(schedulers: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(SCHEDULERS, schedulers).on(EVICTIONS, (404, "scheduler not found"))
     transport.on(END, (404, "not found"))
-    with pytest.raises(Unavailable, match="PD runs no schedulers"):
+    with pytest.raises(SchedulersUnknown, match="PD runs no schedulers"):
         client(transport).evicting_stores()
-    with pytest.raises(Unavailable, match="PD runs no schedulers"):
+    with pytest.raises(SchedulersUnknown, match="PD runs no schedulers"):
         client(transport).end_evict_leaders(4)
 
 

@@ -622,6 +622,22 @@ def test_evicts_no_other_store_while_leaders_cannot_return_to_the_previous_one(
 
 
 @pytest.mark.slow
+@pytest.mark.rule("F15")
+def test_waits_with_polls_while_a_new_leader_of_pd_runs_no_schedulers(wide: OperatorWorld) -> None:
+    """A back-off would last as long again as PD needs to load them."""
+    before = uids(wide, "tikv")
+    loaded = wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 200, b"[]", path="/pd/api/v1/schedulers", method="GET")
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(lambda: wide.reason() == "SchedulersUnknown")
+    wide.run(60.0)
+    assert (before, "SchedulersUnknown") == (uids(wide, "tikv"), wide.reason())
+    assert "cannot prepare pod basic-tikv-2 for its restart" in message(wide)
+    assert "PD runs no schedulers" in message(wide)
+    loaded()
+    wide.run_until(lambda: {store_id(wide, 2)} == evicting(wide), 7.0)
+
+
+@pytest.mark.slow
 @pytest.mark.rule("F15", "#1200", "#3722")
 def test_keeps_leaders_away_until_the_pod_serves_again(wide: OperatorWorld) -> None:
     stores = {f"basic-tikv-{ordinal}": store_id(wide, ordinal) for ordinal in range(3)}
