@@ -47,8 +47,9 @@ def cluster_kind(
     run: Callable[[C], Steps[C]],
     conditions: Callable[[C, datetime], Mapping[str, ConditionValue]],
     problems: Callable[[M, Dependencies], Sequence[Problem]],
+    facts: Callable[[M], object],
 ) -> Kind[M, C, Dependencies, ClusterMemory]:
-    """The `Kind` of a cluster resource; for `run`, `conditions` and `problems` see there."""
+    """The `Kind` of a cluster resource; for `run`, `conditions`, `problems` and `facts` see there."""
     names = workload_names(resource.kind)
 
     def new_context(owner: Object, tc: M, deps: Dependencies, memory: ClusterMemory) -> C:
@@ -79,6 +80,8 @@ def cluster_kind(
         mistakes=validate,
         problems=problems,
         noted=_noted,
+        facts=facts,
+        rechecks=lambda deps: deps.settings.rechecks,
         slow=lambda ctx: ctx.deps.dataplane.slow,
         update_times=True,
         log_news=status_log.log_news,

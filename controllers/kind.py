@@ -57,6 +57,8 @@ class Kind(Generic[M, C, D, R]):
     - `problems`: returns what is wrong with a spec without mistakes, given what runs; reads caches.
     - `noted`: returns dependencies that record the values read through them, so that a valid spec is judged again only
       after one of these values has changed. Without it, the spec is judged in every reconcile.
+    - `facts`: returns what `mistakes` and `problems` read of the status, comparable.
+    - `rechecks`: True if a spec is judged although nothing has changed, for tests.
     - `run`: yields the stages, one after another, and puts the outcome that each gets into the context.
     - `status`: returns the context's working copy of the status; `conditions` returns its new conditions.
     - `others_conditions`: returns conditions that another controller decides, e.g. of a Job. They replace all
@@ -86,6 +88,8 @@ class Kind(Generic[M, C, D, R]):
     mistakes: Callable[[M], Sequence[Problem]] = lambda _model: ()
     problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
     noted: Callable[[D, Readings], D] | None = None
+    facts: Callable[[M], object] = lambda _model: None
+    rechecks: Callable[[D], bool] = lambda _deps: False
     others_conditions: Callable[[C], Sequence[Json] | None] = lambda _ctx: None
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
     update_times: bool = False
@@ -112,7 +116,10 @@ class Kind(Generic[M, C, D, R]):
         if noted is None or validity is None:
             return self.mistakes(model) or self.problems(model, deps)
         return validity.problems(
-            owner, lambda readings: self.mistakes(model) or self.problems(model, noted(deps, readings))
+            owner,
+            self.facts(model),
+            lambda readings: self.mistakes(model) or self.problems(model, noted(deps, readings)),
+            rechecks=self.rechecks(deps),
         )
 
     def read_unchecked(self, owner: Object) -> M | None:

@@ -1,6 +1,5 @@
 """Reads from a cache, as a port: decisions do not depend on the kind of cache."""
 
-import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
@@ -32,15 +31,29 @@ class Lister(Protocol):
         """Objects of a namespace (empty: all) whose labels contain all of `labels`."""
 
 
-_Answer: TypeAlias = Object | tuple[Object, ...] | None
+_Answer: TypeAlias = Object | list[Object] | None
 _A = TypeVar("_A", Object | None, list[Object])
+
+
+def without_status(obj: Object) -> object:
+    """What a reader sees of an object who does not read its status.
+
+    The API server counts the changes of a spec in `metadata.generation`, where a resource has that.
+    """
+    meta = obj.metadata
+    if not meta.generation:
+        return obj
+    shown = meta.labels_, meta.annotations_, meta.owner_references, meta.deletion_timestamp
+    return meta.uid, meta.generation, shown
 
 
 class Readings:
     """The answers of caches to one reader. Not thread-safe."""
 
-    def __init__(self) -> None:
-        self._answers: dict[Hashable, tuple[Callable[[], Object | list[Object] | None], _Answer]] = {}
+    def __init__(self, seen_of: Callable[[Object], object] | None = None) -> None:
+        """`seen_of`: the part of an object that the reader reads, comparable; without it, the whole object."""
+        self._seen_of = seen_of
+        self._answers: dict[Hashable, tuple[Callable[[], _Answer], object]] = {}
         self._changed = False
         self._seen: dict[Lister, int] = {}
 
@@ -49,7 +62,7 @@ class Readings:
         if self._changed:
             return False
         now = {lister: lister.changes for lister in self._seen}
-        if now != self._seen and not all(_same(ask(), answer) for ask, answer in self._answers.values()):
+        if now != self._seen and not all(self._kept(ask()) == kept for ask, kept in self._answers.values()):
             return False
         self._seen = now
         return True
@@ -59,11 +72,19 @@ class Readings:
         if lister not in self._seen:
             self._seen[lister] = lister.changes
         answer = ask()
-        kept = tuple(answer) if isinstance(answer, list) else answer  # type: ignore[redundant-expr]  # of either type
+        is_shared = not self._seen_of and not isinstance(answer, list)
+        kept = answer if is_shared else self._kept(answer)
         _, first = self._answers.setdefault((lister, question), (ask, kept))
-        if first is not kept and not _same(first, kept):
+        if first is not kept and first != kept:
             self._changed = True
         return answer
+
+    def _kept(self, answer: _Answer) -> object:
+        """An answer for comparisons. Objects have no equality of their own, so each equals only itself."""
+        part = self._seen_of
+        if isinstance(answer, list):
+            return [*map(part, answer)] if part else list(answer)
+        return part(answer) if part and answer is not None else answer
 
 
 class NotedLister:
@@ -86,9 +107,3 @@ class NotedLister:
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         question = namespace, frozenset((labels or {}).items())
         return self._readings.noted(self._lister, question, partial(self._lister.list, namespace, labels))
-
-
-def _same(one: _Answer | list[Object], other: _Answer) -> bool:
-    if one is None or other is None or isinstance(one, Object) or isinstance(other, Object):
-        return one is other
-    return len(one) == len(other) and all(map(operator.is_, one, other))

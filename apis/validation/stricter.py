@@ -56,6 +56,11 @@ def check(tc: Cluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
         yield from _check_replicas(component, stateful_sets.get(component.name), limit)
 
 
+def reported(tc: Cluster) -> list[tuple[str, object]]:
+    """What `check` reads of the status: the replicas of each StatefulSet that it shows, by component."""
+    return [(component.name, _reported(component).get("replicas")) for component in workloads(tc)]
+
+
 def _check_name(tc: Cluster) -> Iterator[Problem]:
     name = tc.metadata.name
     if "." in name:

@@ -46,6 +46,11 @@ def _configs_of_suspended_masters(dc: DMCluster, deps: Dependencies) -> list[str
     return [data.get(CONFIG_FILE, "") for data in remaining_config(dc, MASTER, deps.listers)]
 
 
+def _facts(dc: DMCluster) -> object:
+    master = dc.status.master
+    return master.phase, [member.client_url for member in master.members.values()], stricter.reported(dc)
+
+
 DM_CLUSTER = cluster_kind(
     DM_CLUSTERS,
     DMCluster,
@@ -53,4 +58,5 @@ DM_CLUSTER = cluster_kind(
     run=stages.run,
     conditions=conditions.conditions,
     problems=_problems,
+    facts=_facts,
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from apis.problem import Problem
 from apis.tidbcluster import TidbCluster
-from apis.validation import immutability
+from apis.validation import immutability, stricter
 from controllers.cluster_kind import cluster_kind
 from controllers.tidbcluster import conditions, stages
 from kube.objects import Object
@@ -27,6 +27,12 @@ def _problems(tc: TidbCluster, deps: Dependencies) -> Sequence[Problem]:
     return immutability(tc, running(tc, deps.listers))
 
 
+def _facts(tc: TidbCluster) -> object:
+    status = tc.status
+    urls = [member.client_url for member in status.pd.members.values()]
+    return status.cluster_id, urls, bool(status.tikv.stores), bool(status.tikv.peer_stores), stricter.reported(tc)
+
+
 TIDB_CLUSTER = cluster_kind(
     TIDB_CLUSTERS,
     TidbCluster,
@@ -34,4 +40,5 @@ TIDB_CLUSTER = cluster_kind(
     run=stages.run,
     conditions=conditions.conditions,
     problems=_problems,
+    facts=_facts,
 )
