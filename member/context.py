@@ -4,13 +4,16 @@ The spec is defaulted in memory and never written. The status is this reconcile'
 the end if it differs from the stored one. Listers are caches: an object that they lack may exist (F1).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
 
 from apis.cluster import Cluster
 from apis.consent import BY_CONSENT, ReferencePolicy
+from apis.decoding import decode_json
 from apis.dmcluster import DMCluster, DMClusterStatus
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.addresses import Address
@@ -20,7 +23,7 @@ from dataplane.tls import TlsMaterial
 from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
-from kube.objects import Object
+from kube.objects import Json, Object
 from kube.reading import Lister, NotedLister, Readings
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
 from kube.secret_reads import Reader, SecretReads
@@ -30,6 +33,8 @@ from member.memory import CertificateBook, ClusterMemory
 from member.outcome import Outcome, Refused
 from ports.clock import Clock
 from ports.randomness import Randomness, SecretRandomness
+
+T = TypeVar("T")
 
 RESOURCES: Mapping[str, Resource] = {each.kind: each for each in (TIDB_CLUSTERS, DM_CLUSTERS)}
 """The resources of clusters, by kind."""
@@ -160,6 +165,7 @@ class ClusterContext:
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
     tls: TlsMaterial | None = field(default=None, repr=False)
     readings: Readings = field(default_factory=Readings, repr=False)
+    _stored_status: Any = field(default=None, repr=False)
     namespace: str = field(init=False)
     """The namespace of the cluster and of all its objects."""
     name: str = field(init=False)
@@ -188,6 +194,25 @@ class ClusterContext:
     def reader(self) -> Reader:
         """The cluster as a reader of Secrets: their changes trigger its reconcile."""
         return self.resource, self.owner.key
+
+    def designed(self, what: tuple[Hashable, ...], make: Callable[[], T]) -> T:
+        """The immutable result of `make`, which reads nothing but the cluster's metadata and spec, and `what`.
+
+        It is made once for each spec.
+        """
+        return self.memory.designs.of(self.tc, what, make, rechecks=self.settings.rechecks)
+
+    def designed_tree(self, what: tuple[Hashable, ...], make: Callable[[], Json]) -> Json:
+        """Like `designed`; each caller gets a fresh tree."""
+        tree: Json = msgspec.json.decode(self.designed(what, lambda: msgspec.json.encode(make())))
+        return tree
+
+    @property
+    def stored_status(self) -> Any:
+        """The status that this reconcile started with; its type depends on the cluster's kind."""
+        if self._stored_status is None:
+            self._stored_status = decode_json(self.owner.raw, type(self.tc), is_checked=True).status
+        return self._stored_status
 
     def secret(self, name: str) -> Object | None:
         """Read a Secret of the cluster's namespace live. Its next change triggers a reconcile.

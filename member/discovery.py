@@ -199,14 +199,25 @@ async def act(ctx: ClusterContext) -> Outcome:
     role, account, binding = (
         lister.get(ctx.namespace, name) for lister in (listers.roles, listers.service_accounts, listers.role_bindings)
     )
+    desired = ctx.designed_tree(("discovery",), lambda: _objects(tc, ctx.settings.discovery_image))
     writes = (
-        partial(apply, ctx, ROLES, role_of(tc), role),
-        partial(apply, ctx, SERVICE_ACCOUNTS, service_account(tc), account),
-        partial(apply, ctx, ROLE_BINDINGS, role_binding(tc), binding),
-        partial(_apply_deployment, ctx, deployment(tc, ctx.settings.discovery_image)),
-        partial(apply_service, ctx, service(tc)),
+        partial(apply, ctx, ROLES, desired["role"], role),
+        partial(apply, ctx, SERVICE_ACCOUNTS, desired["account"], account),
+        partial(apply, ctx, ROLE_BINDINGS, desired["binding"], binding),
+        partial(_apply_deployment, ctx, desired["deployment"]),
+        partial(apply_service, ctx, desired["service"]),
     )
     return await first_refusal(ctx, name, writes) or Done("all objects are in place")
+
+
+def _objects(tc: Cluster, image: str) -> Json:
+    return {
+        "role": role_of(tc),
+        "account": service_account(tc),
+        "binding": role_binding(tc),
+        "deployment": deployment(tc, image),
+        "service": service(tc),
+    }
 
 
 async def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:

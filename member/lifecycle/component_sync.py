@@ -174,7 +174,7 @@ async def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> O
     live = known or _ours(ctx, member.name, _uncached_stateful_set(ctx, member.name))
     if live is None and (unwanted := await moved(ctx, member.name, asks=True) or unverified_pd(ctx)):
         return unwanted
-    services = [partial(apply_service, ctx, service) for service in member.services(ctx.tc)]
+    services = [partial(apply_service, ctx, service) for service in member.designed_services(ctx)]
     refused = await first_refusal(ctx, member.name, services)
     if live is not None:
         return with_refusal(refused, await _brought_up_to_date(ctx, member, spec, live, unrestored))
@@ -350,7 +350,7 @@ def _unseen(ctx: ClusterContext, resource: Resource, name: str) -> Object | None
 
 
 async def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
-    mounts_claims = member.stateful_set(ctx.tc, "")["spec"].get("volumeClaimTemplates")
+    mounts_claims = member.designed_stateful_set(ctx, "")["spec"].get("volumeClaimTemplates")
     claims = read_claims(ctx, member.name) if mounts_claims else ()
     previous = previous_stateful_set(ctx, member.name, claims)
     choice, wanted, _ = wanted_state(ctx, member, spec, previous.running)
@@ -480,7 +480,7 @@ def _refused_volumes(ctx: ClusterContext, member: Workload) -> Refused | None:
     body = live.decode()
     if image_of(body, member.name) == spec.image:
         return None
-    wanted = member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body))
+    wanted = member.designed_stateful_set(ctx, in_use_config_map_name(ctx.tc, member.name, body))
     return _other_mounts(ctx, spec, body, wanted) or _without_class(ctx, spec, body, wanted)
 
 

@@ -45,7 +45,7 @@ def wanted_state(
     """The desired configuration and StatefulSet, and the operator's own change that waits, if there is one."""
     name, config = in_use = _in_use(ctx, member, body)
     choice = _choose(ctx, member, spec, in_use, body)
-    desired = member.stateful_set(ctx.tc, choice.name)
+    desired = member.designed_stateful_set(ctx, choice.name)
     if body is None:
         return choice, desired, None
     desired = with_running_template(body, desired, lambda: own_changes.stateful_set_before(ctx, member, body))
@@ -79,7 +79,7 @@ def _choose(
         return config_map_of_others(name, existing.decode())
     return choose_config_map(
         member_name(ctx.tc, member.name),
-        member.content(ctx.tc),
+        member.designed_content(ctx),
         spec.config_update_strategy,
         name,
         with_options(existing.decode(), lambda: own_changes.content_before(ctx, member, body)) if existing else None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from apis import predicates
-from apis.ordinals import desired_replicas
+from apis.ordinals import desired_ordinals, desired_replicas
 from apis.tidbcluster import TidbCluster
 from kube.actions import Action, Decision
 from kube.objects import Json, Object
@@ -85,6 +85,20 @@ class Workload:
     commands: Mapping[str, CommandAct] = field(default_factory=dict)
     as_built_by_v16: Callable[[OwnCluster, Json], Json] = _as_it_is
     configured_by_v16: Callable[[OwnCluster], Content] | None = None
+
+    def designed_services(self, ctx: ClusterContext) -> list[Json]:
+        """The desired Services, built once for each spec."""
+        made: list[Json] = ctx.designed_tree((self.name, "services"), lambda: {"": self.services(ctx.tc)})[""]
+        return made
+
+    def designed_content(self, ctx: ClusterContext) -> Content:
+        """The desired content of the ConfigMap, built once for each spec."""
+        return ctx.designed((self.name, "content"), lambda: self.content(ctx.tc))
+
+    def designed_stateful_set(self, ctx: ClusterContext, config_map: str) -> Json:
+        """The desired StatefulSet, built once for each spec, ConfigMap and set of ordinals."""
+        what = self.name, config_map, desired_ordinals(ctx.tc, self.name)
+        return ctx.designed_tree(what, lambda: self.stateful_set(ctx.tc, config_map))
 
     def content_of_v16(self, tc: OwnCluster) -> Content:
         """The configuration that v1.6 writes."""
