@@ -154,7 +154,8 @@ def desired_ordinals(tc: Cluster, component: str) -> OrdinalSet:
     found = find(tc, component)
     if found is None or not isinstance(found.spec, WorkloadSpec):
         return OrdinalSet(0)
-    workload, slots, status = found.spec, delete_slots(tc, component), found.type.status(tc.status)
+    slots = delete_slots(tc, component) if tc.metadata.counts_slots else frozenset[int]()
+    workload, status = found.spec, found.type.status(tc.status)
     if status is None:
         return OrdinalSet(workload.replicas, slots)
     failed = status.failed_pods

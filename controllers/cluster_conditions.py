@@ -33,7 +33,6 @@ from kube.objects import Json, condition_of, stored_condition
 from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS, Verdict
 from member.context import ClusterContext
 from member.failover.outages import ANSWERS
-from member.failover.steps import stored_status
 from member.lifecycle.rolling import STANDS_STILL
 from member.objects.stateful_set import ON_DELETE
 from member.observed.status import UPGRADE
@@ -170,7 +169,7 @@ def _observed(ctx: ClusterContext, name: str, part: ComponentStatus) -> Conditio
     """
     seen, known = ctx.observations.get(name), condition_of(part.conditions, OBSERVED)
     if isinstance(seen, NotDone) and seen.reason not in ANSWERS:
-        before = component_type(name).status(stored_status(ctx))
+        before = component_type(name).status(ctx.stored_status)
         is_outdated = bool(known or part.health or (before and before.health))
         return (False, seen.reason, seen.message) if is_outdated else None
     return (True, OBSERVED, "its members were read in the last reconcile") if known else None

@@ -119,7 +119,7 @@ def _is_operated_on(fields: StatusFields, *statuses: Json) -> bool:
 def tells_reconciles(stored: Json, status: Json, fields: StatusFields = ALL_ALIKE) -> bool:
     """True if a status differs from the `stored` one in more than details and conditions."""
     fields = replace(fields, details={*fields.details, "conditions"})
-    return _without_details(stored, fields) != _without_details(status, fields)
+    return not _only_details(stored, status, fields)
 
 
 def _shape(status: Json) -> bytes:
@@ -140,7 +140,20 @@ def _without_sentences(value: Any) -> Any:
 
 
 def _only_details(stored: Json, status: Json, fields: StatusFields) -> bool:
-    return _without_details(stored, fields) == _without_details(status, fields)
+    one, other = _differing(stored, status)
+    return _without_details(one, fields) == _without_details(other, fields)
+
+
+def _differing(stored: Json, status: Json) -> tuple[Json, Json]:
+    """Both statuses without the fields that are equal in both."""
+    one, other = dict[str, Any](), dict[str, Any]()
+    for key in stored.keys() | status.keys():
+        before, now = stored.get(key), status.get(key)
+        if before != now:
+            if isinstance(before, dict) and isinstance(now, dict):
+                before, now = _differing(before, now)
+            one[key], other[key] = before, now
+    return one, other
 
 
 def _without_details(status: Json, fields: StatusFields) -> Json:

@@ -44,10 +44,11 @@ async def act(ctx: ClusterContext) -> Outcome:
     async def look(pod: Object) -> None:
         if begun and not begun.isdisjoint(own_claims(pod)):
             await _remind(ctx, pod)
-        if time := _joins_within(ctx, pod, cluster_id):
+        own = _identity(ctx, pod, cluster_id)
+        if time := identity.joins_within(pod, own, ctx.deps.clock.wall):
             joining.append(Done(retry_after=time))
             return
-        labelled = await _label_pod(ctx, pod, cluster_id, sets)
+        labelled = await _label_pod(ctx, pod, cluster_id, sets, own)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
             await _label_claims(ctx, labelled, claims)
 
@@ -82,10 +83,6 @@ async def _remind(ctx: ClusterContext, pod: Object) -> None:
     await retry_on_conflict(ctx, PODS, pod, lambda there: apply_metadata(PODS, there, metadata))
 
 
-def _joins_within(ctx: ClusterContext, pod: Object, cluster_id: str) -> float:
-    return identity.joins_within(pod, _identity(ctx, pod, cluster_id), ctx.deps.clock.wall)
-
-
 def _identity(ctx: ClusterContext, pod: Object, cluster_id: str, kind: str = "") -> DesiredMetadata:
     now = ctx.deps.clock.wall
 
@@ -95,14 +92,17 @@ def _identity(ctx: ClusterContext, pod: Object, cluster_id: str, kind: str = "")
     return identity.of_pod(ctx.tc, cluster_id, pod, now, missing_for, kind=kind)
 
 
-async def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
-    """The labelled pod, or None if it is gone."""
+async def _label_pod(
+    ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json], own: DesiredMetadata
+) -> Object | None:
+    """The labelled pod, or None if it is gone. `own` is the identity of the pod by its labels."""
 
     async def label(there: Object) -> Object:
         template = of_template(sets, there, partial(live_revisions, ctx))
         kind = template.labels.get(labels.COMPONENT, "")
-        own = _identity(ctx, there, cluster_id, kind)
-        return await apply_metadata(PODS, there, own.beside(template))
+        is_as_labelled = there is pod and kind in ("", there.metadata.labels.get(labels.COMPONENT))
+        mine = own if is_as_labelled else _identity(ctx, there, cluster_id, kind)
+        return await apply_metadata(PODS, there, mine.beside(template))
 
     return await retry_on_conflict(ctx, PODS, pod, label)
 

@@ -4,6 +4,7 @@ A claim is deleted only with spec.enablePVReclaim, and only if live reads in thi
 pod is gone, the StatefulSet lacks its ordinal, PD lacks its member or store (I1, I2, F5).
 """
 
+from collections.abc import Iterable
 from itertools import chain
 from operator import attrgetter
 
@@ -47,8 +48,14 @@ async def act(ctx: ClusterContext) -> Outcome:
         return Done("paused")
     holding = claims_of_cluster(ctx, component_names(attrgetter("claims.hold_data"), ctx.tc.kind))
     deferred = claims_of_cluster(ctx, component_names(attrgetter("claims.deferred"), ctx.tc.kind))
-    await conclude_all(chain((_unlock(ctx, claim) for claim in holding), (_go_on(ctx, obj) for obj in deferred)))
+    # most claims have neither mark
+    locked, left = _marked(holding, labels.POD_SCHEDULING), _marked(deferred, labels.PVC_DEFER_DELETING)
+    await conclude_all(chain((_unlock(ctx, claim) for claim in locked), (_go_on(ctx, claim) for claim in left)))
     return Done()
+
+
+def _marked(claims: Iterable[Object], annotation: str) -> list[Object]:
+    return [claim for claim in claims if annotation in (claim.metadata.annotations_ or ())]
 
 
 async def _unlock(ctx: ClusterContext, claim: Object) -> None:

@@ -5,8 +5,9 @@ and recognises it by fields that clients cannot change.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
-from kube.objects import Json, Object, is_observed
+from kube.objects import Json, Object, OwnerReference, is_observed
 from kube.resources import PODS
 from member import labels
 from member.components import workload_names
@@ -34,7 +35,9 @@ def unlabelled_pods(ctx: ClusterContext, sets: Collection[Json], seen: Collectio
         for ordinal in ordinals_of(stateful_set).ordinals:
             name = f"{stateful_set['metadata']['name']}-{ordinal}"
             pod = _looked_for(ctx, name, name in seen)
-            if pod is not None and not pod.metadata.deletion_timestamp and _is_pod_of(stateful_set, pod):
+            if pod is None or pod.metadata.deletion_timestamp:
+                continue
+            if _is_pod_of(pod, pod.metadata.controller, stateful_set):
                 yield pod
 
 
@@ -56,7 +59,7 @@ def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json],
     These are the selector's labels, and all of the template's if the pod runs the newest revision. A pod with an
     unknown revision, or none, counts as running the newest if its spec agrees in everything and no rolling update runs.
     """
-    owner = next((stateful_set for stateful_set in sets if _is_pod_of(stateful_set, pod)), None)
+    owner = next(filter(partial(_is_pod_of, pod, pod.metadata.controller), sets), None)
     if owner is None:
         return DesiredMetadata()
     selected: dict[str, str] = owner["spec"]["selector"].get("matchLabels") or {}
@@ -72,11 +75,11 @@ def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json],
     return DesiredMetadata({**(meta.get("labels") or {}), **selected, **revision}, meta.get("annotations") or {})
 
 
-def _is_pod_of(stateful_set: Json, pod: Object) -> bool:
+def _is_pod_of(pod: Object, controller: OwnerReference | None, stateful_set: Json) -> bool:
     """True if a StatefulSet controls a pod, or created it before other clients removed the owner."""
     meta = stateful_set["metadata"]
-    if pod.metadata.controller is not None:
-        return bool(pod.metadata.controller.uid == meta["uid"])
+    if controller is not None:
+        return bool(controller.uid == meta["uid"])
     tree = pod.decode()
     made = (tree["metadata"].get("generateName"), tree["spec"].get("hostname"), tree["spec"].get("subdomain"))
     return made == (f"{meta['name']}-", pod.metadata.name, stateful_set["spec"].get("serviceName"))

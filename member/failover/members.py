@@ -43,7 +43,6 @@ from member.failover.steps import (
     record_event,
     serving_instead,
     still_waiting,
-    stored_status,
     substitute_lost,
     substitutes,
     well_unseen,
@@ -288,7 +287,7 @@ class MemberFailover(ABC, Generic[C, R]):
         ill = [member for member in self.everyone(self.status).values() if not member.health]
         if not ill:
             return
-        before = self.everyone(component_type(self.component).status(stored_status(self.ctx)))
+        before = self.everyone(component_type(self.component).status(self.ctx.stored_status))
         pods = {member.name: pod for pod, member in self.own().items()}
         for member in ill:
             if member.name in before and before[member.name].health and not self._is_restarted(pods.get(member.name)):

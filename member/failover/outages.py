@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 
 from apis import predicates
-from apis.accessor import find
+from apis.accessor import find, workloads
 from apis.components import component_type
 from apis.ordinals import desired_replicas
 from apis.shared import ComponentStatus
@@ -20,7 +20,6 @@ from dataplane.errors import DataPlaneError, Unavailable
 from kube.objects import Object, condition_of
 from member.availability import BAD_TLS, REASONS, Seen, Server, Verdict, of_servers, of_silent_quorum
 from member.context import ClusterContext
-from member.failover.steps import stored_status
 from member.labels import MEMBER_ID
 from member.lifecycle.workload import Workload
 from member.observed.claims import claims_of
@@ -63,7 +62,8 @@ _OUT_OF_SERVICE = "out of service"
 def judge(ctx: ClusterContext, members: Iterable[Workload]) -> Outcome:
     """Store the verdicts in `ctx.unavailable`; the outcome sets the next check of an outage."""
     known = ctx.memory.stopwatches.known(_OUT_OF_SERVICE)
-    looks = [look for member in members if (look := _judge(ctx, member, known))]
+    concerned = {part.name for part in workloads(ctx.tc)}.union(known)
+    looks = [look for member in members if member.name in concerned and (look := _judge(ctx, member, known))]
     return Done(retry_after=min(looks, default=None))
 
 
@@ -219,7 +219,7 @@ def has_served(ctx: ClusterContext, component: str) -> bool:
 
 
 def _stored(ctx: ClusterContext, component: str) -> ComponentStatus | None:
-    return component_type(component).status(stored_status(ctx))
+    return component_type(component).status(ctx.stored_status)
 
 
 def _is_reported(stored: ComponentStatus) -> bool:

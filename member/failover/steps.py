@@ -8,13 +8,11 @@ depends on the records. When the lost member has returned, the record is dropped
 from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from operator import attrgetter
-from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from apis import predicates
 from apis.accessor import component as component_of
 from apis.components import component_names
-from apis.decoding import decode_json
 from apis.ordinals import delete_slots, desired_ordinals, spec_ordinals
 from apis.times import stamp
 from kube.actions import Annotate, Emit
@@ -192,11 +190,6 @@ def live_status(ctx: ClusterContext) -> LiveStatus:
             f"the {ctx.tc.kind} is being deleted or was recreated; waiting for the operator's cache to show that"
         )
     return live
-
-
-def stored_status(ctx: ClusterContext) -> Any:
-    """The status that this reconcile started with; its type depends on the cluster's kind."""
-    return decode_json(ctx.owner.raw, type(ctx.tc)).status
 
 
 def well_unseen(ctx: ClusterContext, component: str, pods: Iterable[str]) -> Waiting | None:

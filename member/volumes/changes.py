@@ -126,7 +126,8 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     judged = moves if volume_replacement.is_on(ctx) else ()
     infeasible = {move.pod: why for move in judged if (why := infeasibility(move.claim, move.wanted))}
     stale = {pod: step.why for pod, step in refusals.items()} | infeasible
-    in_vain = not sizes_differ(body, wanted) and any(_is_newly_stale(move, live) for move in moves)
+    resized = sizes_differ(body, wanted)
+    in_vain = not resized and any(_is_newly_stale(move, live) for move in moves)
     why = "; ".join([*reasons(refusals.values()), *dict.fromkeys(infeasible.values())])
     refused = volume_replacement.refusal(ctx, spec, why, digest(wanted), in_vain=in_vain) if stale else None
     if stale and refused is None:
@@ -138,7 +139,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     classes = blocked or await change_classes(_classes(ctx, spec, seen))
     if blocked or isinstance(classes, Refused):
         return classes
-    if sizes_differ(body, wanted):
+    if resized:
         return await _recreate(ctx, spec.name, live, body)
     await annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
     all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
@@ -179,6 +180,7 @@ def _is_newly_stale(move: Move, stateful_set: Object) -> bool:
 def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
     """The StatefulSet's claims that the cache shows as bound; others follow once they are bound."""
     now, wanted = ctx.deps.clock.wall, desired_volumes(ctx.tc, spec.name)
+    goals = {volume.name: _goal(spec, volume) for volume in wanted}
     for ordinal in ordinals_of(body).ordinals:
         pod = pod_name(ctx.tc, spec.name, ordinal)
         for volume in wanted:
@@ -186,19 +188,23 @@ def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
             if cached is None or cached.metadata.deletion_timestamp or not cached.decode_as(Claim).is_bound:
                 continue
             claim = _read(ctx, cached)
-            goal = _wanted(ctx, spec, volume, claim)
+            goal = _wanted(ctx, spec, volume, goals[volume.name], claim)
             yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
 
 
-def _wanted(ctx: ClusterContext, spec: Component, volume: DesiredVolume, claim: VolumeClaim) -> Wanted:
-    """The wanted state of a claim, with the way to another storage class, if that is wanted."""
+def _goal(spec: Component, volume: DesiredVolume) -> Wanted:
+    """The wanted state of each claim of a volume."""
     field = _field(spec, volume.name)
-    goal = Wanted(_size_field(spec, volume.name), volume.size, f"{field}.storageClassName", volume.storage_class)
+    return Wanted(_size_field(spec, volume.name), volume.size, f"{field}.storageClassName", volume.storage_class)
+
+
+def _wanted(ctx: ClusterContext, spec: Component, volume: DesiredVolume, goal: Wanted, claim: VolumeClaim) -> Wanted:
+    """The wanted state of a claim, with the way to another storage class, if that is wanted."""
     if volume.storage_class in ("", claim.storage_class):
         return goal
     if volume.attributes_class:
-        why = f": {field}.volumeAttributesClassName decides about its attributes; restore {claim.storage_class}"
-        return replace(goal, obstacle=why)
+        decides = f"{_field(spec, volume.name)}.volumeAttributesClassName decides about its attributes"
+        return replace(goal, obstacle=f": {decides}; restore {claim.storage_class}")
     way = in_place(ctx, claim.storage_class, volume.storage_class)
     if ctx.settings.modifies_volumes:
         return replace(goal, attributes_class=way.name, obstacle=way.obstacle)
