@@ -166,6 +166,7 @@ class ClusterContext:
     tls: TlsMaterial | None = field(default=None, repr=False)
     readings: Readings = field(default_factory=Readings, repr=False)
     _stored_status: Any = field(default=None, repr=False)
+    _trees: dict[Object, Json] = field(default_factory=dict, repr=False)
     namespace: str = field(init=False)
     """The namespace of the cluster and of all its objects."""
     name: str = field(init=False)
@@ -194,6 +195,15 @@ class ClusterContext:
     def reader(self) -> Reader:
         """The cluster as a reader of Secrets: their changes trigger its reconcile."""
         return self.resource, self.owner.key
+
+    def tree(self, cached: Object) -> Json:
+        """A cached object as a tree that its readers share in this reconcile. They must not change it."""
+        tree = self._trees.get(cached)
+        if tree is None:
+            tree = self._trees[cached] = cached.decode()
+        elif self.settings.rechecks and tree != cached.decode():
+            raise AssertionError(f"a reader has changed {cached!r}")
+        return tree
 
     def designed(self, what: tuple[Hashable, ...], make: Callable[[], T]) -> T:
         """The immutable result of `make`, which reads nothing but the cluster's metadata and spec, and `what`.

@@ -26,7 +26,7 @@ _LOOK_AGAIN = 20.0
 def stateful_sets(ctx: ClusterContext) -> list[Json]:
     """The cached StatefulSets of the cluster."""
     found = (ctx.stateful_set(name) for name in workload_names(ctx.tc.kind))
-    return [obj.decode() for obj in found if obj is not None and not obj.metadata.deletion_timestamp]
+    return [ctx.tree(obj) for obj in found if obj is not None and not obj.metadata.deletion_timestamp]
 
 
 def unlabelled_pods(ctx: ClusterContext, sets: Collection[Json], seen: Collection[str]) -> Iterator[Object]:

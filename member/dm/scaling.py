@@ -184,7 +184,7 @@ def _unasked(ctx: DMContext, live: Object) -> set[int]:
     """The ordinals of masters whose pods neither spec and failover nor the StatefulSet require."""
     owners = {ordinal for name in ctx.status.master.members if (ordinal := _ordinal_of_master(ctx, name)) is not None}
     extra = owners.difference(desired_ordinals(ctx.tc, MASTER))
-    return extra.difference(ordinals_of(live.decode()).ordinals)
+    return extra.difference(ordinals_of(ctx.tree(live)).ordinals)
 
 
 MASTER_SCALING = Scaling(

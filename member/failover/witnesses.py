@@ -92,7 +92,7 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
     restart when they join.
     """
     pods, live = {pod.metadata.name: pod for pod in pods_of(ctx, component)}, ctx.stateful_set(component)
-    kind, body = f"{component} away", live.decode() if live else {}
+    kind, body = f"{component} away", ctx.tree(live) if live else {}
     before, away, noted = ctx.memory.failure_timers.known(kind), set(), set()
     for name in wanted_pods(ctx, component):
         pod = pods.get(name)

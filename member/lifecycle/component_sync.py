@@ -96,7 +96,7 @@ def observe(ctx: ClusterContext, member: Workload) -> Outcome:
 def _is_gone(ctx: ClusterContext, component: str) -> bool:
     """True if a component without a spec has no StatefulSet, or one with 0 replicas; reads it live."""
     live = _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, component))
-    return live is None or not live.decode()["spec"].get("replicas", 1)
+    return live is None or not ctx.tree(live)["spec"].get("replicas", 1)
 
 
 async def act(ctx: ClusterContext, member: Workload) -> Outcome:
@@ -390,7 +390,7 @@ async def _update(
     ctx: ClusterContext, member: Workload, spec: Component, live: Object, *, as_it_runs: bool = False
 ) -> Outcome:
     """Write the differences in a StatefulSet and its ConfigMap; with `as_it_runs`, only those that restart no pod."""
-    body = live.decode()
+    body = ctx.tree(live)
     choice, wanted, waiting = wanted_state(ctx, member, spec, body)
     ctx.memory.own_changes[member.name] = str(waiting or "")
     refused = await _not_as_wanted(ctx, member, spec, live, wanted=wanted, as_it_runs=as_it_runs)
@@ -450,7 +450,7 @@ async def _not_as_wanted(
 
     The reason is Recreating if the StatefulSet was deleted to be recreated. Raises ApiError, TransportError.
     """
-    body = live.decode()
+    body = ctx.tree(live)
     remade = await recreate_unstarted(ctx, member.name, live, body, wanted)
     if remade := remade or await recreate_for_lost(ctx, member.name, live, body):
         return remade
@@ -477,7 +477,7 @@ def _refused_volumes(ctx: ClusterContext, member: Workload) -> Refused | None:
     spec = find(ctx.tc, member.name)
     if spec is None or member.name in ctx.removed or (live := ctx.stateful_set(member.name)) is None:
         return None
-    body = live.decode()
+    body = ctx.tree(live)
     if image_of(body, member.name) == spec.image:
         return None
     wanted = member.designed_stateful_set(ctx, in_use_config_map_name(ctx.tc, member.name, body))
@@ -526,7 +526,7 @@ async def _with_other_volumes(
     While a pod will lack a volume, all must be Ready: Kubernetes does not recreate a pod above it. If none will, e.g.
     because the user takes a volume back with which the first pod does not start, there is no reason to wait.
     """
-    body = live.decode()
+    body = ctx.tree(live)
     view = RollView(ctx, member.name, member.rolling, body, scaling=False, everything_changed=True)
     unready = next((pod.name for pod in view.rolling_pods(view.cached) if not pod.ready), "")
     will_lack = any(lacks_claims(wanted, pod) for pod in view.cached)

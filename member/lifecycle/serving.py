@@ -87,7 +87,7 @@ async def requeue(ctx: ClusterContext, component: str, live: Object) -> float | 
 
 def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
     """The pods that Kubernetes should have created by now; empty if it has not read the spec or may create none."""
-    body, meta = live.decode(), live.metadata
+    body, meta = ctx.tree(live), live.metadata
     has_looked = (body.get("status") or {}).get("observedGeneration", 0) >= meta.generation
     if not has_looked:
         return []

@@ -49,7 +49,7 @@ def wanted_state(
     if body is None:
         return choice, desired, None
     desired = with_running_template(body, desired, lambda: own_changes.stateful_set_before(ctx, member, body))
-    data: dict[str, str] = config.decode().get("data") or {} if config else {}
+    data: dict[str, str] = ctx.tree(config).get("data") or {} if config else {}
     difference = template_change(body, desired)
     if difference is None and (config is None or choice.data == data):
         # recreating a missing ConfigMap restarts no pod
@@ -82,7 +82,7 @@ def _choose(
         member.designed_content(ctx),
         spec.config_update_strategy,
         name,
-        with_options(existing.decode(), lambda: own_changes.content_before(ctx, member, body)) if existing else None,
+        with_options(ctx.tree(existing), lambda: own_changes.content_before(ctx, member, body)) if existing else None,
     )
 
 
@@ -106,7 +106,7 @@ async def write_config_map(ctx: ClusterContext, member: Workload, choice: Config
         return
     desired = config_map(ctx.tc, member.name, choice)
     cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
-    data = cached.decode().get("data") or {} if cached else {}
+    data = ctx.tree(cached).get("data") or {} if cached else {}
     await apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
 
 

@@ -110,7 +110,7 @@ def server_pods(ctx: ClusterContext, component: str, pods: Sequence[Object]) -> 
 def _counted(ctx: ClusterContext, component: str) -> OrdinalSet:
     """The pods that the StatefulSet counts. The count of an Advanced one includes pods of slots, which are ending."""
     live = ctx.stateful_set(component)
-    if live is not None and is_advanced(body := live.decode()):
+    if live is not None and is_advanced(body := ctx.tree(live)):
         return ordinals_of(body)
     return OrdinalSet(predicates.actual_replicas(ctx.tc, component))
 
@@ -128,7 +128,7 @@ def observe_pods(
             # the cache may merely not show it, so the rest of the status stays; count the pods that are Ready
             status.stateful_set = {**status.stateful_set, "readyReplicas": len(ready_pods(pods))}
         return None
-    body = live.decode()
+    body = ctx.tree(live)
     status.stateful_set = body.get("status")
     status.phase = phase(desired_replicas(ctx.tc, kind), body, pods, status.phase, ignored_pods)
     if status.phase == UPGRADE:

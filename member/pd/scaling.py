@@ -245,7 +245,7 @@ async def remove_strays(ctx: ReconcileContext) -> Outcome | None:
 def _unasked(ctx: ReconcileContext, live: Object, owners: Iterable[int | Stranger]) -> set[int]:
     """The ordinals that neither spec and failover nor the StatefulSet require."""
     extra = {owner for owner in owners if not isinstance(owner, Stranger)}.difference(desired_ordinals(ctx.tc, "pd"))
-    return extra.difference(ordinals_of(live.decode()).ordinals)
+    return extra.difference(ordinals_of(ctx.tree(live)).ordinals)
 
 
 async def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:

@@ -183,7 +183,7 @@ def _contradiction(pd: PDReads, membership: Membership, healths: Sequence[Health
 def _reads_of_stores(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
     """The reads for existing stores, first of all stores, and further reads if there are to be fewer stores."""
     kinds = component_names(attrgetter("is_store"))
-    sets = {name: live.decode()["spec"] for name in kinds if (live := ctx.stateful_set(name))}
+    sets = {name: ctx.tree(live)["spec"] for name in kinds if (live := ctx.stateful_set(name))}
     if sets:
         yield pd.all_stores
     for name, spec in sets.items():

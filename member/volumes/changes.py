@@ -117,7 +117,7 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     live = ctx.stateful_set(spec.name)
     if live is None or live.metadata.deletion_timestamp or predicates.in_phase(ctx.tc, spec.name, "Suspend"):
         return Done()
-    body, wanted = live.decode(), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, spec.name)}}
+    body, wanted = ctx.tree(live), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, spec.name)}}
     if sorted(names(body)) != sorted(names(wanted)):
         return Done("volumes were added or removed, which the component itself refuses")
     seen = _in_turn(ctx, spec, body, list(_moves(ctx, spec, body)))
@@ -257,7 +257,7 @@ def before_restart(ctx: ClusterContext, component: str, pod: Object) -> Waiting 
     live = ctx.stateful_set(component)
     if not ctx.settings.modifies_volumes or spec is None or live is None:
         return None
-    moves = list(_moves(ctx, spec, live.decode()))
+    moves = list(_moves(ctx, spec, ctx.tree(live)))
     changing = _changing(moves)
     own = [move for move in changing if move.pod == pod.metadata.name and not _is_pausing(move)]
     if not own or any(isinstance(move.step, Refuse) for move in moves):

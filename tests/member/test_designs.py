@@ -1,4 +1,4 @@
-"""Desired objects are built once for each spec (docs/adr/0012)."""
+"""Desired objects are built once for each spec, and cached ones decoded once in a reconcile (docs/adr/0012)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from member.context import ReconcileContext
 from member.memory import ClusterMemory
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
-from tests.member.reconciling import context
+from tests.member.reconciling import as_object, context
 
 Change = Callable[[ReconcileContext], object]
 
@@ -89,3 +89,12 @@ def test_two_results_from_the_same_spec_are_a_defect_under_rechecks() -> None:
     ctx.designed_tree(("pd",), lambda: next(answers))
     with pytest.raises(AssertionError, match="two different designs"):
         ctx.designed_tree(("pd",), lambda: next(answers))
+
+
+def test_readers_of_a_cached_object_share_its_tree_and_a_change_by_one_is_a_defect_under_rechecks() -> None:
+    ctx, cached = context(FakeApi()), as_object({"metadata": {"name": "demo-pd"}, "spec": {"replicas": 3}})
+    assert ctx.tree(cached) is ctx.tree(cached)
+    ctx.tree(cached)["spec"]["replicas"] = 0
+    ctx.deps = replace(ctx.deps, settings=replace(ctx.settings, rechecks=True))
+    with pytest.raises(AssertionError, match="a reader has changed"):
+        ctx.tree(cached)
