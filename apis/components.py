@@ -118,6 +118,7 @@ class ComponentType:
     - `replaceable`: True if failover replaces lost members (9).
     - `guarded`: True if image and configuration may not be emptied (defaults-and-validation.md 4).
     - `has_graceful_stop`: True if hooks can let its pods stop gracefully (`apis.graceful_stop`).
+    - `ready_since`: the version from which its servers say whether they are ready; empty if none is known.
     - `commands`: the commands that its pods know (13).
     - `configured_in_place`: True if another configuration restarts no pod, whatever the spec says (objects.md 6.5).
     - `located_since`: the version from which the operator can set the location of each server while it runs (7.9);
@@ -154,6 +155,7 @@ class ComponentType:
     guarded: bool = False
     has_delete_slots: bool = True
     has_graceful_stop: bool = False
+    ready_since: str = ""
     pod_management_policy: str = "Parallel"
     commands: PodCommands = field(default_factory=dict)
     configured_in_place: bool = False
@@ -400,6 +402,7 @@ _TABLE: dict[str, ComponentType] = {
             replaceable=True,
             guarded=True,
             has_graceful_stop=True,
+            ready_since="v9.0.0",
             commands=pod_commands.OF_TIKV,
         ),
         ComponentType(
@@ -452,6 +455,7 @@ _TABLE: dict[str, ComponentType] = {
             ),
             replaceable=True,
             guarded=True,
+            ready_since="v2.0.0",
             commands=pod_commands.OF_TIDB,
             located_since="v6.3.0",
         ),

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import TypeVar
-
-from msgspec import structs
 
 from apis.accessor import Component, workloads
 from apis.cluster import Cluster
@@ -14,20 +11,12 @@ from apis.problem import Problem
 GRACEFUL_STOP = "tidb.pingcap.com/graceful-stop"
 """The annotation of a TidbCluster. Not known to v1.6."""
 
-_C = TypeVar("_C", bound=Cluster)
-
 _PLACE = f'metadata.annotations["{GRACEFUL_STOP}"]'
 
 
 def stops_gracefully(own: Component) -> bool:
     """True if the pods of a component have the hooks; hooks of the user's come first."""
     return own.type.has_graceful_stop and own.tc.metadata.annotations.get(GRACEFUL_STOP) == "true" and not _hook_of(own)
-
-
-def without_graceful_stop(tc: _C) -> _C:
-    """The cluster as an operator reads it that does not know the annotation."""
-    kept = {key: value for key, value in tc.metadata.annotations.items() if key != GRACEFUL_STOP}
-    return structs.replace(tc, metadata=structs.replace(tc.metadata, annotations=kept))
 
 
 def check(tc: Cluster) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from apis import graceful_stop
+from apis import graceful_stop, ready_endpoints
 from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN, Cluster
 from apis.overlays import unknown_in_overlays
 from apis.problem import Problem
@@ -93,6 +93,7 @@ def _judged(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
 def of_cluster(tc: Cluster, spec: Json) -> Mapping[str, Sequence[Problem]]:
     """What has no effect in a cluster's `spec`, by type and reason of the condition; `tc` has its defaults."""
     fields = [*ignored(tc, spec), *unknown_in_overlays(tc), *graceful_stop.without_effect(tc)]
+    fields += ready_endpoints.without_effect(tc)
     return {SETTINGS_OVERRIDDEN: overridden(tc), FIELDS_IGNORED: fields}
 
 

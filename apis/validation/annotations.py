@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from operator import attrgetter
 
-from apis import graceful_stop, overlays
+from apis import graceful_stop, overlays, ready_endpoints
 from apis.cluster import Cluster
 from apis.components import component_names
 from apis.ordinals import parse_slots, slots_annotation
@@ -17,7 +17,7 @@ _PREFIX = re.compile(r"(?=.{1,253}/?$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([
 
 def check(tc: Cluster) -> Iterator[Problem]:
     """Keys are qualified names, the whole is not too large, delete slots are lists of ordinals, overlays
-    have no protected field, and a graceful stop is on or off."""
+    have no protected field, and switches are on or off."""
     annotations = tc.metadata.annotations
     for key in annotations:
         if not is_qualified(key.lower()):
@@ -30,6 +30,7 @@ def check(tc: Cluster) -> Iterator[Problem]:
         yield from _check_slots(annotations, slots_annotation(component))
     yield from overlays.check(tc)
     yield from graceful_stop.check(tc)
+    yield from ready_endpoints.check(tc)
 
 
 def is_qualified(key: str) -> bool:

@@ -24,11 +24,12 @@ from apis.cluster import Cluster
 from apis.components import component_types
 from apis.decoding import decode
 from apis.defaulting import with_defaults
-from apis.graceful_stop import without_graceful_stop
+from apis.graceful_stop import GRACEFUL_STOP
 from apis.identity import INSTANCE_LABEL
 from apis.ordinals import gated
 from apis.overlays import without_overlays
 from apis.problem import InvalidField
+from apis.ready_endpoints import READY_ENDPOINTS
 from kube.field_change import FieldChange
 from kube.objects import Json, Object
 from member import labels
@@ -230,9 +231,16 @@ def _as_built_by_v16(ctx: ClusterContext, member: Workload, body: Json, data: Ma
     """The StatefulSet as v1.6 built it for this cluster; None if v1.6 wrote a different configuration."""
     if not all(same_toml(data.get(key), text) for key, text in member.content_of_v16(ctx.tc).config_files.items()):
         return None
-    tc = without_graceful_stop(without_overlays(ctx.tc))
+    tc = _as_read_by_v16(ctx.tc)
     made = member.stateful_set(tc, in_use_config_map_name(ctx.tc, member.name, body))
     return with_running_template(body, member.as_built_by_v16(tc, made))
+
+
+def _as_read_by_v16(tc: Cluster) -> Cluster:
+    """The cluster without the annotations that v1.6 does not know."""
+    tc = without_overlays(tc)
+    kept = {key: value for key, value in tc.metadata.annotations.items() if key not in (GRACEFUL_STOP, READY_ENDPOINTS)}
+    return structs.replace(tc, metadata=structs.replace(tc.metadata, annotations=kept))
 
 
 def _is_in_every_cluster(ctx: ClusterContext, member: Workload, body: Json, desired: Json) -> bool:

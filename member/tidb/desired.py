@@ -7,6 +7,7 @@ from apis import config, toml
 from apis.accessor import Component, component
 from apis.component_specs import CustomizedStartupProbe, TiDBServiceSpec, TiDBSpec
 from apis.identity import scheme, tls_enabled
+from apis.ready_endpoints import asks_ready_endpoint
 from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 from dataplane.addresses import TIDB_SERVER_PORT, TIDB_STATUS_PORT
@@ -145,7 +146,8 @@ def _container(tc: TidbCluster, tidb: Component, spec: TiDBSpec) -> Json:
 
 
 def _health(tc: TidbCluster, spec: TiDBSpec) -> Json:
-    if spec.readiness_probe is None or spec.readiness_probe.type != "command":
+    by_command = spec.readiness_probe is not None and spec.readiness_probe.type == "command"
+    if not by_command and not asks_ready_endpoint(component(tc, "tidb")):
         return pod.tcp_handler(TIDB_SERVER_PORT)
     words = ["curl", f"{scheme(tc)}://127.0.0.1:{TIDB_STATUS_PORT}/status", "--fail", "--location"]
     if tls_enabled(tc):

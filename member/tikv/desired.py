@@ -7,6 +7,7 @@ from apis import config, images, toml
 from apis.accessor import component
 from apis.component_specs import TiKVSpec
 from apis.identity import tls_enabled
+from apis.ready_endpoints import asks_ready_endpoint
 from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 from dataplane.addresses import TIKV_SERVER_PORT, TIKV_STATUS_PORT
@@ -84,6 +85,8 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         container["securityContext"] = {"privileged": bool(spec.privileged)}
     if spec.readiness_probe is not None:
         container["readinessProbe"] = pod.readiness_probe(pod.tcp_handler(TIKV_SERVER_PORT), spec.readiness_probe)
+    elif asks_ready_endpoint(tikv):
+        container["readinessProbe"] = pod.readiness_probe(_ready(tc), None)
     tailers = [
         pod.log_tailer(tikv, file.sidecar, file.path, file.mount, spec.log_tailer) for file in _log_files(tc, spec)
     ]
@@ -105,6 +108,15 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
             *volumes.storage_volume_claims("tikv", spec),
         ],
     )
+
+
+def _ready(tc: TidbCluster) -> Json:
+    """A handler that asks TiKV; the kubelet itself has no certificate for TLS."""
+    if not tls_enabled(tc):
+        return {"httpGet": {"path": "/ready", "port": TIKV_STATUS_PORT}}
+    ca, certificate, key = volumes.certificate_files(_TLS)
+    url = f"https://127.0.0.1:{TIKV_STATUS_PORT}/ready"
+    return pod.command_handler("curl", url, "--fail", "--cacert", ca, "--cert", certificate, "--key", key)
 
 
 def _ports(spec: TiKVSpec) -> list[Json]:

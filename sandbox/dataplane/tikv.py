@@ -21,6 +21,10 @@ _DATA_DIR = Setting("data-dir", "storage.data-dir", "./")
 _ADDRESSES = (Setting("addr", "server.addr", f"0.0.0.0:{SERVER_PORT}"), _STATUS)
 
 
+_UNREADY = tuple(f"{major}." for major in range(9))
+"""The versions without `/ready`."""
+
+
 class TikvProcess(ServerProcess):
     """A tikv-server behind its start script."""
 
@@ -51,6 +55,8 @@ class TikvProcess(ServerProcess):
         store, path = self._member.store, request.url.partition("?")[0]
         if port not in self._status and path.endswith(_FLUSH_NOW) and self._member.cluster and store:
             return Answer(Response(200, {STATUS: "0"}, self._flush_now()), self._deps.timings.tikv_log_flush)
+        if port in self._status and path.endswith("/ready") and not self._launch.version.startswith(_UNREADY):
+            return Answer(Response(200 if self._member.is_registered else 500, {}, b""))
         if port in self._status and path.endswith("/status"):
             return Answer(Response(200, {}, b""))
         if port not in self._status or store is None or not path.endswith("/metrics"):

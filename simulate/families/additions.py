@@ -5,13 +5,14 @@
 write. `overlay` overlays TiKV and TiDB and withdraws one; `newer` installs an operator whose changes wait, before the
 user's next one. `replication.killed@5` and `unreadable.crash@2`: see `log_restores`. `lost-master.crash@1`: a master of
 DM without data starts again after failover has removed it from DM, and before its pod is deleted. `graceful` gives
-pods hooks with which they stop gracefully, and then rolls TiKV.
+pods hooks with which they stop gracefully, has TiDB say when it is ready, and then rolls TiKV.
 """
 
 from collections.abc import Iterator, Mapping
 
 from apis.graceful_stop import GRACEFUL_STOP
 from apis.overlays import overlay_annotation
+from apis.ready_endpoints import READY_ENDPOINTS
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
 from simulate.engine import plan as plans
 from simulate.engine.other_kinds import DM, made, sources
@@ -102,7 +103,7 @@ _CHANGES: Mapping[str, Change] = {
     "lost-master": _LOST_MASTER,
     "graceful": Change(
         "small",
-        (Edit(at=_BEGINS, annotations={GRACEFUL_STOP: "true"}), Edit(at=_LATER, spec=_ROLL)),
+        (Edit(at=_BEGINS, annotations={GRACEFUL_STOP: "true", READY_ENDPOINTS: "true"}), Edit(at=_LATER, spec=_ROLL)),
         _TROUBLES,
     ),
 }
