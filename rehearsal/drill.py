@@ -84,7 +84,7 @@ def drill(scene: Scene, after: Sequence[Json], loss: Loss, when: When) -> Sequen
     """
     if not hasattr(os, "fork"):
         raise CannotRehearse("a drill copies its process, which this system cannot; use Linux or macOS")
-    _check(scene, loss)
+    loss = _resolve(scene, loss)
     moments = _moments(scene, after, when)
     films = scene.films(clusters_of(after))
     for film in films.values():
@@ -155,12 +155,13 @@ def _step_at(at: float, steps: Sequence[Step]) -> str:
 # The loss
 
 
-def _check(scene: Scene, loss: Loss) -> None:
-    """Raise NoSuchThing unless there is what is to be lost."""
+def _resolve(scene: Scene, loss: Loss) -> Loss:
+    """The loss, of a pod with its namespace. Raises NoSuchThing unless there is what is to be lost."""
     known = {"node": _nodes(scene), "zone": _zones(scene), "pod": _pods(scene)}.get(loss.kind, {loss.name: ""})
     if loss.name not in known:
         there = ", ".join(f"{loss.kind}/{each}" for each in sorted(known)) or f"no {loss.kind}s"
         raise NoSuchThing(f"--fail {loss}: there is no such {loss.kind}; there are: {there}")
+    return with_fields(loss, name=known[loss.name]) if loss.kind == "pod" else loss
 
 
 def _nodes(scene: Scene) -> Mapping[str, str]:
@@ -181,7 +182,10 @@ def _pods(scene: Scene) -> Mapping[str, str]:
 
 
 def strike(scene: Scene, loss: Loss) -> Heal:
-    """Take away what is to be lost, as the simulator does; the answer gives it back."""
+    """Take away what is to be lost, as the simulator does; the answer gives it back.
+
+    The loss of a pod that has left by then does nothing.
+    """
     faults = scene.stage.world.faults
     match loss.kind:
         case "node":
@@ -189,7 +193,7 @@ def strike(scene: Scene, loss: Loss) -> Heal:
         case "zone":
             return faults.machines_gone(loss.name)
         case "pod":
-            return faults.pod_crash_loop(_pods(scene)[loss.name])
+            return faults.pod_crash_loop(loss.name)
         case _:
             scene.stage.leave()
             return lambda: scene.stage.enter(scene.settings)

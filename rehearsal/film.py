@@ -15,8 +15,10 @@ from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.dataplane.runtime import DataPlane
 from sandbox.mirror import Mirror
 
-PATIENCE = 10 * 60.0
-"""The seconds without progress after which a change counts as stuck: longer than a failover takes."""
+PATIENCE = 11 * 60.0
+"""The seconds without progress after which a change counts as stuck: longer than a failover takes, and than the ten
+minutes after which the operator calls a roll stuck.
+"""
 REFUSED = 60.0
 """The seconds for which a refusal must last."""
 _RECORDS = ("failureMembers", "failureStores")

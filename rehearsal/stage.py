@@ -43,12 +43,14 @@ class Stage:
         For `advanced` see `new_world`, for `pace` `Operator.let_pass`.
         """
         self.clock = FakeClock(began.replace(microsecond=0))
-        self.world = new_world(self.clock, SeededRandomness(seed), timings, nodes, advanced=advanced)
+        self.world = new_world(self.clock, SeededRandomness(seed), timings, nodes, self._wait, advanced=advanced)
         self.admin: Client = self.world.client()
         self._seed = seed
         self._pace = pace
         self._operator: Operator | None = None
         self._polls = self._new_polls()
+        self._look: Callable[[], None] = lambda: None
+        self._is_new: Callable[[], bool] = lambda: False
 
     def __enter__(self) -> "Stage":
         return self
@@ -66,6 +68,7 @@ class Stage:
             kubernetes=kubernetes,
             dataplane=lambda transport: polls.noting(dataplane(transport)),
             watched=polls.watched,
+            wait=self._wait,
             settings=settings,
         )
 
@@ -85,8 +88,10 @@ class Stage:
     ) -> bool:
         """Let time pass until `is_over`; True if that happened within so many seconds.
 
-        `look` is called at every moment at which the operator has done its work, and at which `is_new`.
+        `look` is called at every moment at which the operator has done its work, and at which `is_new`; also while the
+        operator waits for an answer.
         """
+        self._look, self._is_new = look, is_new
         end = self.clock.now() + within
         while True:
             self._work()
@@ -107,6 +112,16 @@ class Stage:
         if self._operator is not None:
             self._operator.let_pass(end, is_new, self._pace, self._polls.may_wait)
         else:
-            version = self.world.server.storage.version
-            changed = lambda: self.world.server.storage.version != version or is_new()  # noqa: E731
-            self.world.advance(end - self.clock.now(), changed)
+            self._advance(end, is_new)
+
+    def _advance(self, end: float, is_new: Callable[[], bool]) -> bool:
+        """Let time pass until a change in Kubernetes, or until something `is_new`; False if the time `end` is first."""
+        version = self.world.server.storage.version
+        changed = lambda: self.world.server.storage.version != version or is_new()  # noqa: E731
+        return self.world.advance(max(end - self.clock.now(), 0.0), changed)
+
+    def _wait(self, seconds: float) -> None:
+        """Let a caller of a server wait, and look at what happens meanwhile."""
+        end = self.clock.now() + seconds
+        while self._advance(end, self._is_new):
+            self._look()

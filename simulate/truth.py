@@ -70,6 +70,7 @@ def plan_comes_true(engine: Engine, plan: Plan) -> Outcome:
         planned = change(scene, [after])[f"TidbCluster {KEY}"]
     film = Film(engine.world, TIDB_CLUSTERS, NAMESPACE, NAME, engine.clock.now())
     watcher = Watcher(engine.clock, [film])
+    engine.while_waiting = watcher.look
     engine.begin(replace(plan, given=()))
 
     def is_over() -> bool:
@@ -148,7 +149,8 @@ def struck(engine: Engine, plan: Plan, loss: Loss, step: str) -> Damage:
     film = Film(engine.world, TIDB_CLUSTERS, NAMESPACE, NAME, engine.clock.now())
     film.see_servers()
     engine.begin(replace(plan, given=()))
-    engine.judge = _Camera(engine.world, film)
+    engine.judge = camera = _Camera(engine.world, film)
+    engine.while_waiting = camera.step
     engine.run_until(lambda: not step or has_begun(step, forecast(film.frames).steps), LONGEST)
     at = round(engine.elapsed, 3)  # as in frames
     Events(engine, [_fault(loss)])
@@ -207,7 +209,7 @@ def _is_blink(lapse: Outage | Spell) -> bool:
 
 
 def _ends_with_the_loss(step: Step) -> bool:
-    return step.begins < 0 and step.ends is not None and step.ends < _TOGETHER
+    return step.begins <= 0 and step.ends is not None and step.ends < _TOGETHER
 
 
 def _effects(found: Damage, blinks: Collection[str]) -> dict[str, object]:

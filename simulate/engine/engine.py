@@ -143,6 +143,8 @@ class Engine:
         self.admin = self.world.client()
         self.trace = Trace(show)
         self.judge: Judge = NoJudge()
+        self.while_waiting: Callable[[], None] = lambda: None
+        """Called at each event while a caller waits for an answer."""
         self.operators: dict[str, Operator] = {}
         self.calls: list[Call] = []
         """The numbered writes so far, in order."""
@@ -338,8 +340,13 @@ class Engine:
 
     def _wait(self, seconds: float) -> None:
         """Let time pass for a caller that waits for an answer or a retry."""
+
+        def is_over() -> bool:
+            self.while_waiting()
+            return False
+
         if self._interleaver is None or not self._interleaver.wait(seconds):
-            self.world.advance(seconds)
+            self.world.advance(seconds, is_over)
 
     def _has_news(self) -> bool:
         self.judge.step()

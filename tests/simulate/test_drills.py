@@ -68,6 +68,12 @@ def test_the_worst_moment_of_a_drill_is_as_bad_in_the_world(change: str, kind: s
         "pair/pd-scale-out+pd-label@0",
         # a removal in progress looks like a restart
         pytest.param("pair/pd-scale-out+pd-scale-in@0", marks=pytest.mark.thorough),
+        # a pod ends while the operator waits for PD, whose leader is lost
+        pytest.param("pair/pd-scale-in+tikv-config@0", marks=pytest.mark.thorough),
+        # the pod that is to be lost has left by then
+        "pair/pd-scale-in+tidb-config@0",
+        # the operator calls the roll stuck after ten minutes
+        pytest.param("pair/tikv-upgrade+tidb-config@0", marks=pytest.mark.thorough),
     ],
 )
 def test_a_drill_at_a_drawn_moment_comes_true(name: str) -> None:
