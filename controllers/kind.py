@@ -57,7 +57,7 @@ class Kind(Generic[M, C, D, R]):
     - `problems`: returns what is wrong with a spec without mistakes, given what runs; reads caches.
     - `noted`: returns dependencies that record the values read through them, so that a valid spec is judged again only
       after one of these values has changed. Without it, the spec is judged in every reconcile.
-    - `facts`: returns what `mistakes` and `problems` read of the status, comparable.
+    - `facts`: returns what `mistakes` and `problems` read of the object besides its metadata, comparable.
     - `rechecks`: True if a spec is judged although nothing has changed, for tests.
     - `run`: yields the stages, one after another, and puts the outcome that each gets into the context.
     - `status`: returns the context's working copy of the status; `conditions` returns its new conditions.
@@ -88,7 +88,7 @@ class Kind(Generic[M, C, D, R]):
     mistakes: Callable[[M], Sequence[Problem]] = lambda _model: ()
     problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
     noted: Callable[[D, Readings], D] | None = None
-    facts: Callable[[M], object] = lambda _model: None
+    facts: Callable[[M], object] = lambda model: model
     rechecks: Callable[[D], bool] = lambda _deps: False
     others_conditions: Callable[[C], Sequence[Json] | None] = lambda _ctx: None
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()

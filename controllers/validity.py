@@ -28,10 +28,12 @@ class Validity:
     ) -> Sequence[Problem]:
         """The problems that `judge` finds; it reads caches through the given Readings, and no status of what they show.
 
-        `facts`: what it reads of the object's own status, comparable. An invalid object is judged each time. With
-        `rechecks` each object is; AssertionError if a judgement differs although no input does.
+        `facts`: what it reads of the object besides its metadata, comparable; the spec itself, because generations go
+        backwards when etcd is restored. An invalid object is judged each time. With `rechecks` each object is;
+        AssertionError if a judgement differs although no input does.
         """
-        judged = without_status(cached), facts
+        meta = cached.metadata
+        judged = meta.uid, meta.labels_, meta.annotations_, meta.owner_references, meta.deletion_timestamp, facts
         is_known = self._valid == judged and self._readings.still_hold()
         if is_known and not rechecks:
             self._decoded = cached

@@ -48,7 +48,8 @@ def _configs_of_suspended_masters(dc: DMCluster, deps: Dependencies) -> list[str
 
 def _facts(dc: DMCluster) -> object:
     master = dc.status.master
-    return master.phase, [member.client_url for member in master.members.values()], stricter.reported(dc)
+    known = master.phase, [member.client_url for member in master.members.values()]
+    return dc.spec, known, stricter.reported(dc)
 
 
 DM_CLUSTER = cluster_kind(

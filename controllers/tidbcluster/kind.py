@@ -30,7 +30,8 @@ def _problems(tc: TidbCluster, deps: Dependencies) -> Sequence[Problem]:
 def _facts(tc: TidbCluster) -> object:
     status = tc.status
     urls = [member.client_url for member in status.pd.members.values()]
-    return status.cluster_id, urls, bool(status.tikv.stores), bool(status.tikv.peer_stores), stricter.reported(tc)
+    known = status.cluster_id, urls, bool(status.tikv.stores), bool(status.tikv.peer_stores)
+    return tc.spec, known, stricter.reported(tc)
 
 
 TIDB_CLUSTER = cluster_kind(

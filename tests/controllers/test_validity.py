@@ -12,6 +12,7 @@ from apis.model import Model
 from apis.problem import Problem
 from apis.tidbcluster import TidbClusterStatus
 from apis.validation import immutability, observe, validate
+from controllers.tidbcluster.kind import TIDB_CLUSTER
 from controllers.validity import Validity
 from informers.listers import StoreLister
 from informers.store import Store
@@ -61,10 +62,11 @@ def test_the_same_object_is_judged_once() -> None:
 
 
 @pytest.mark.rule("design-3.8")
-def test_a_new_version_is_judged_again() -> None:
+def test_another_spec_of_the_same_generation_is_judged_again() -> None:
+    """After etcd was restored, a generation may mean another spec."""
     validity, judge = Validity(), Judge()
-    for version in "12":
-        validity.problems(made("basic", version), None, judge)
+    for version in ("v8.5.2", "v8.5.3"):
+        validity.problems(made("basic", generation=1), TIDB_CLUSTER.facts(cluster(version=version)), judge)
     assert 2 == judge.asked
 
 
@@ -81,11 +83,11 @@ def test_another_status_with_the_same_facts_is_not_judged_again() -> None:
 @pytest.mark.parametrize(
     ("cached", "facts", "stateful_set"),
     [
-        (made("basic", "2", generation=2), "same", made("sts", "2", generation=1)),
-        (made("basic", "2", generation=1), "other", made("sts", "2", generation=1)),
-        (made("basic", "2", generation=1), "same", made("sts", "2", generation=2)),
+        (made("other", "2"), "same", made("sts", "2", generation=1)),
+        (made("basic", "2"), "other", made("sts", "2", generation=1)),
+        (made("basic", "2"), "same", made("sts", "2", generation=2)),
     ],
-    ids=["the spec", "a fact of the status", "the spec of a StatefulSet"],
+    ids=["a recreated object", "the spec, or a fact of the status", "the spec of a StatefulSet"],
 )
 @pytest.mark.rule("design-3.8")
 def test_a_change_of_what_the_rules_read_is_judged(cached: Object, facts: str, stateful_set: Object) -> None:
