@@ -23,7 +23,7 @@ I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. O
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from controllers.status_pacing import EVERY
+from controllers.status_pacing import AT_FIRST, EVERY
 from rehearsal.operator import RESYNC
 from simulate.engine.state import State
 from simulate.invariants import availability, control, data, failover, losses, order, reporting, upkeep
@@ -102,7 +102,7 @@ ON_STATE: Mapping[str, OnState] = {
 TWO_RESYNCS = 2 * RESYNC + 1.0
 """Seconds within which the operator has reconciled again."""
 
-SEEN_WITHIN = EVERY + 1.0
+SEEN_WITHIN = max(AT_FIRST, EVERY) + 1.0
 """Seconds within which a status reports pods that are no longer Ready, even if their readiness flaps."""
 
 LASTING: Mapping[str, Lasting] = {
