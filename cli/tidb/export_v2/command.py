@@ -38,7 +38,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
         raise Failure(f"--name {name}: v2's Services would have the names of v1's; choose another name")
     try:
         objects = manifests(found.cluster, name)
-        left = [*without_counterpart(found.object.decode()["spec"]), *refused(found.cluster, name)]
+        left = [*without_counterpart(found.object.decode()), *refused(found.cluster, name)]
     except InvalidField as error:
         raise Failure(f"{found.name}: {error}") from None
     listed = [{"field": field, "note": note} for field, note in left]

@@ -1,4 +1,4 @@
-"""The set fields of a TidbCluster that TiDB Operator v2 has no counterpart for, and what to do instead."""
+"""The fields and annotations of a TidbCluster without a counterpart in TiDB Operator v2, and what to do instead."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,9 +46,28 @@ _NOTES: Sequence[tuple[str, str]] = (
     (r"timezone", "set TZ by an overlay, and time_zone by SQL"),
 )
 
+_ANNOTATIONS: Sequence[tuple[str, str]] = (
+    (r".*-overlay", "write it into spec.template.spec.overlay of the group"),
+    (r".*/delete-slots", "v2's instances have no ordinals"),
+    (r".*/graceful-stop", "v2 adds a hook of its own"),
+    (r".*", "it is about v1's operator"),
+)
+"""Notes on the annotations of the domain pingcap.com, by pattern."""
 
-def without_counterpart(spec: Json) -> Iterator[tuple[str, str]]:
-    """The path of each set field that no manifest carries, with what to do instead, in the order of the spec."""
+
+def without_counterpart(cluster: Json) -> Iterator[tuple[str, str]]:
+    """The path of each set field that no manifest carries, with what to do instead, in the order of the spec.
+
+    The annotations for the operator follow.
+    """
+    yield from _fields_without_counterpart(cluster["spec"])
+    for key in cluster["metadata"].get("annotations") or ():
+        if key.partition("/")[0].endswith("pingcap.com"):
+            note = next(note for pattern, note in _ANNOTATIONS if re.fullmatch(pattern, key))
+            yield f'metadata.annotations["{key}"]', note
+
+
+def _fields_without_counterpart(spec: Json) -> Iterator[tuple[str, str]]:
     components = {group.name for group in GROUPS}
     for name, value in spec.items():
         is_component = name in components and isinstance(value, Mapping)

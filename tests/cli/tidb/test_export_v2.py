@@ -26,7 +26,7 @@ NAME = "basic-v2"
 def exported(cluster: Json) -> tuple[list[Json], dict[str, str]]:
     """The manifests, and what has no counterpart, by field."""
     tc = with_defaults(decode(cluster, TidbCluster))
-    return manifests(tc, NAME), {**dict(without_counterpart(cluster["spec"])), **dict(refused(tc, NAME))}
+    return manifests(tc, NAME), {**dict(without_counterpart(cluster)), **dict(refused(tc, NAME))}
 
 
 def of_kind(objects: list[Json], kind: str) -> Json:
@@ -95,6 +95,14 @@ def test_names_what_has_no_counterpart_and_the_way_round() -> None:
     assert "v2 replaces no lost member by itself" == left["spec.tidb.maxFailoverCount"]
     assert "not 'nightly'" in left["spec.version"]
     assert "*.basic-v2-pd-peer.default" in left["spec.tlsCluster.enabled"]
+
+
+def test_names_the_annotations_that_only_v1s_operator_reads() -> None:
+    tree = cluster()
+    tree["metadata"]["annotations"] = {"tikv.tidb.pingcap.com/delete-slots": "[1]", "example.com/team": "a"}
+    _, left = exported(tree)
+    listed = {field: note for field, note in left.items() if field.startswith("metadata.")}
+    assert {'metadata.annotations["tikv.tidb.pingcap.com/delete-slots"]': "v2's instances have no ordinals"} == listed
 
 
 def test_the_groups_are_of_v2s_api_and_its_rules() -> None:
