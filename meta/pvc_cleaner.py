@@ -4,7 +4,7 @@ A claim is deleted only with spec.enablePVReclaim, and only if live reads in thi
 pod is gone, the StatefulSet lacks its ordinal, PD lacks its member or store (I1, I2, F5).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain
 from operator import attrgetter
 
@@ -46,16 +46,20 @@ async def act(ctx: ClusterContext) -> Outcome:
     """
     if ctx.tc.spec.paused:
         return Done("paused")
-    holding = claims_of_cluster(ctx, component_names(attrgetter("claims.hold_data"), ctx.tc.kind))
-    deferred = claims_of_cluster(ctx, component_names(attrgetter("claims.deferred"), ctx.tc.kind))
+    holding = component_names(attrgetter("claims.hold_data"), ctx.tc.kind)
+    deferred = component_names(attrgetter("claims.deferred"), ctx.tc.kind)
+    claims = claims_of_cluster(ctx, {*holding, *deferred})
     # most claims have neither mark
-    locked, left = _marked(holding, labels.POD_SCHEDULING), _marked(deferred, labels.PVC_DEFER_DELETING)
+    locked = _marked(claims, labels.POD_SCHEDULING, holding)
+    left = _marked(claims, labels.PVC_DEFER_DELETING, deferred)
     await conclude_all(chain((_unlock(ctx, claim) for claim in locked), (_go_on(ctx, claim) for claim in left)))
     return Done()
 
 
-def _marked(claims: Iterable[Object], annotation: str) -> list[Object]:
-    return [claim for claim in claims if annotation in (claim.metadata.annotations_ or ())]
+def _marked(claims: Iterable[Object], annotation: str, components: Collection[str]) -> list[Object]:
+    """The claims of the components with an annotation."""
+    marked = [claim for claim in claims if annotation in (claim.metadata.annotations_ or ())]
+    return [claim for claim in marked if claim.metadata.labels[labels.COMPONENT] in components]
 
 
 async def _unlock(ctx: ClusterContext, claim: Object) -> None:

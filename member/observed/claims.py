@@ -285,6 +285,11 @@ def desired_volumes(tc: Cluster, kind: str) -> list[DesiredVolume]:
     return [_desired(template) for template in desired_templates(tc, kind)]
 
 
+def designed_volumes(ctx: ClusterContext, kind: str) -> Sequence[DesiredVolume]:
+    """Like `desired_volumes`, built once for each spec."""
+    return ctx.designed((kind, "volumes"), lambda: tuple(desired_volumes(ctx.tc, kind)))
+
+
 def _desired(template: Json) -> DesiredVolume:
     spec = template["spec"]
     size = spec["resources"]["requests"]["storage"]
@@ -329,7 +334,7 @@ def _status(wanted: DesiredVolume, volumes: Sequence[ActualVolume], class_is_unk
 
 def observe_volumes(ctx: ClusterContext, kind: str, pods: Iterable[Object]) -> dict[str, StorageVolumeStatus]:
     """`status.<component>.volumes` from the caches, without pods that have a claim that is missing or not bound."""
-    desired = desired_volumes(ctx.tc, kind)
+    desired = designed_volumes(ctx, kind)
     if not desired:
         return {}
     names = {volume.name for volume in desired}

@@ -24,7 +24,7 @@ from member.lifecycle.creation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
 from member.objects.stateful_set import ordinals_of
 from member.objects.volumes import has_storage, has_storage_claims
-from member.observed.claims import Claim, DesiredVolume, desired_templates, desired_volumes, storage_class_of
+from member.observed.claims import Claim, DesiredVolume, designed_volumes, desired_templates, storage_class_of
 from member.observed.status import image_of
 from member.observed.troubles import trouble_of_growth
 from member.outcome import SOONEST, Done, Outcome, Refused, Wait, Waiting, in_time_for
@@ -179,7 +179,7 @@ def _is_newly_stale(move: Move, stateful_set: Object) -> bool:
 
 def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
     """The StatefulSet's claims that the cache shows as bound; others follow once they are bound."""
-    now, wanted = ctx.deps.clock.wall, desired_volumes(ctx.tc, spec.name)
+    now, wanted = ctx.deps.clock.wall, designed_volumes(ctx, spec.name)
     goals = {volume.name: _goal(spec, volume) for volume in wanted}
     for ordinal in ordinals_of(body).ordinals:
         pod = pod_name(ctx.tc, spec.name, ordinal)
@@ -447,7 +447,7 @@ class ClaimClass:
 
 def _classes(ctx: ClusterContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:
     """The volume attributes classes of the claims."""
-    wanted = {volume.name: volume.attributes_class for volume in desired_volumes(ctx.tc, spec.name)}
+    wanted = {volume.name: volume.attributes_class for volume in designed_volumes(ctx, spec.name)}
     for move in seen:
         volume = move.claim.name.removesuffix(f"-{move.pod}")
         written = isinstance(move.step, Begin | Ask | Finish)

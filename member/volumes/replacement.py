@@ -28,7 +28,7 @@ from member.labels import base_labels
 from member.lifecycle import pod_removal
 from member.naming import ordinal_of, pod_name, pvc_name
 from member.objects.stateful_set import ordinals_of
-from member.observed.claims import Claim, ClaimSpec, DesiredVolume, awaits_data, desired_volumes
+from member.observed.claims import Claim, ClaimSpec, DesiredVolume, awaits_data, designed_volumes
 from member.observed.pods import pods_of
 from member.observed.status import NORMAL, is_upgrading
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -226,7 +226,7 @@ def _requested(claim: Object) -> str:
 
 
 def _unwanted(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Object]:
-    carried, volumes = base_labels(ctx.tc, spec.name).items(), desired_volumes(ctx.tc, spec.name)
+    carried, volumes = base_labels(ctx.tc, spec.name).items(), designed_volumes(ctx, spec.name)
     for ordinal in ordinals_of(body).ordinals:
         for wanted in volumes:
             name = pvc_name(wanted.name, pod_name(ctx.tc, spec.name, ordinal))
