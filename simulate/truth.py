@@ -198,7 +198,8 @@ def damages_differ(drilled: Damage, happened: Damage) -> Iterator[str]:
     both = (drilled, happened)
     blinks = {outage.component for each in both for outage in each.outages if _is_blink(outage)}
     blinks |= {step.component for each in both for step in each.steps if _ends_with_the_loss(step)}
-    one, other = _effects(drilled, blinks), _effects(happened, blinks)
+    one = _effects(drilled, blinks, _lasting_steps(happened))
+    other = _effects(happened, blinks, _lasting_steps(drilled))
     for what in one:
         if one[what] != other[what]:
             yield f"{what}: drilled {one[what]}, happened {other[what]}"
@@ -209,11 +210,24 @@ def _is_blink(lapse: Outage | Spell) -> bool:
 
 
 def _ends_with_the_loss(step: Step) -> bool:
+    return step.begins < 0 and _is_over_at_once(step)
+
+
+def _is_over_at_once(step: Step) -> bool:
     return step.begins <= 0 and step.ends is not None and step.ends < _TOGETHER
 
 
-def _effects(found: Damage, blinks: Collection[str]) -> dict[str, object]:
-    """What a loss does; the lowest numbers of components that blink do not count."""
+def _lasting_steps(found: Damage) -> set[str]:
+    """The pods that a loss restarts, or whose step it meets."""
+    return {step.pod for step in found.steps if not _ends_with_the_loss(step)}
+
+
+def _effects(found: Damage, blinks: Collection[str], others: Collection[str]) -> dict[str, object]:
+    """What a loss does; the lowest numbers of components that blink do not count.
+
+    `others` are the pods with steps in the other world: without them, a step that ends at once was over there.
+    """
+    steps = [step for step in found.steps if step.pod in others or not _is_over_at_once(step)]
     lasting = [outage for outage in found.outages if not _is_blink(outage)]
     return {
         "stops": [(outage.component, outage.ready, outage.needed, outage.seconds is None) for outage in lasting],
@@ -228,7 +242,7 @@ def _effects(found: Damage, blinks: Collection[str]) -> dict[str, object]:
             {(failover.pod, failover.substitute, failover.serves is None) for failover in found.failovers}
         ),
         "lowest": {component: count for component, count in _lowest(found).items() if component not in blinks},
-        "restarts": sorted({step.pod for step in found.steps if not _ends_with_the_loss(step)}),
+        "restarts": sorted({step.pod for step in steps if not _ends_with_the_loss(step)}),
         "whole": found.whole is not None,
         "end": found.reason,
     }
