@@ -16,11 +16,9 @@ from typing import Final, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
-from msgspec.structs import replace
 
-from apis.cluster import Cluster, ClusterSpec
+from apis.cluster import Cluster
 from apis.problem import Problem
-from apis.shared import WorkloadSpec
 from dataplane.log_backups import Flush
 from kube.objects import Json, Object
 from kube.reading import Readings
@@ -94,49 +92,24 @@ class Designs:
     """What builders make of a cluster's spec, made once for each spec. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._spec: ClusterSpec | None = None
-        self._meta: tuple[object, ...] = ()
+        self._source: tuple[object, ...] = ()
         self._made: dict[tuple[Hashable, ...], object] = {}
 
     def of(self, tc: Cluster, what: tuple[Hashable, ...], make: Callable[[], T], *, rechecks: bool) -> T:
         """The immutable result of `make`, which reads nothing but the cluster's metadata and spec, and `what`.
 
-        `what` begins with a component. How many pods another one has is not read, only whether it has some. With
-        `rechecks`, the result is made each time; AssertionError if it differs although nothing has changed.
+        With `rechecks`, the result is made each time; AssertionError if it differs although nothing has changed.
         """
-        if self._spec is not tc.spec or self._meta[0] is not tc.metadata.annotations:
-            self._forget(tc)
+        meta = tc.metadata
+        source = tc.spec, meta.annotations, meta.labels, meta.counts_slots, meta.uid
+        if self._source != source:
+            self._source, self._made = source, {}
         if what in self._made and not rechecks:
             return cast("T", self._made[what])
         made = make()
         if self._made.setdefault(what, made) != made:
             raise AssertionError(f"two different designs of {what} for the same spec")
         return made
-
-    def _forget(self, tc: Cluster) -> None:
-        """Forget what was made for another spec."""
-        before, meta = self._spec, tc.metadata
-        now = meta.annotations, meta.labels, meta.counts_slots, meta.uid
-        if before is None or self._meta != now:
-            self._made.clear()
-        elif before != tc.spec:
-            scaled = _scaled(before, tc.spec)
-            self._made = {what: made for what, made in self._made.items() if scaled and what[0] not in scaled}
-        self._spec, self._meta = tc.spec, now
-
-
-def _scaled(before: ClusterSpec, now: ClusterSpec) -> set[str]:
-    """The components whose number of pods differs, if nothing else in the specs does; else empty."""
-    names = set()
-    for name in now.__struct_fields__:
-        old, new = getattr(before, name), getattr(now, name)
-        if old == new:
-            continue
-        are_workloads = isinstance(old, WorkloadSpec) and isinstance(new, WorkloadSpec)
-        if not are_workloads or not (old.replicas and new.replicas) or replace(old, replicas=new.replicas) != new:
-            return set()
-        names.add(name)
-    return names
 
 
 class Settled:

@@ -12,7 +12,6 @@ from member.components import workload
 from member.context import ReconcileContext
 from member.memory import ClusterMemory
 from tests.kube.fakes import FakeApi
-from tests.member.clusters import cluster
 from tests.member.reconciling import as_object, context
 
 Change = Callable[[ReconcileContext], object]
@@ -25,12 +24,12 @@ class Built:
         self.count = 0
         self._memory = ClusterMemory()
 
-    def next(self, change: Change = lambda _ctx: None, *, what: str = "pd") -> Json:
+    def next(self, change: Change = lambda _ctx: None) -> Json:
         """What a reconcile gets after a change."""
         ctx = context(FakeApi())
         ctx.memory = self._memory
         change(ctx)
-        return ctx.designed_tree((what,), self._make)
+        return ctx.designed_tree(("pd",), self._make)
 
     def _make(self) -> Json:
         self.count += 1
@@ -59,21 +58,6 @@ def test_it_is_built_again_from_another_spec(change: Change) -> None:
     built.next()
     built.next(change)
     assert 2 == built.count
-
-
-def scaled(tikv: int) -> Change:
-    """A change of the number of TiKV pods."""
-    return lambda ctx: setattr(ctx.tc, "spec", cluster(tikv={"replicas": tikv}).spec)
-
-
-@pytest.mark.parametrize(("what", "replicas", "count"), [("pd", 5, 1), ("pd", 0, 2), ("tikv", 5, 2)])
-def test_the_number_of_pods_of_another_component_is_no_other_spec_unless_it_has_none(
-    what: str, replicas: int, count: int
-) -> None:
-    built = Built()
-    built.next(what=what)
-    built.next(scaled(replicas), what=what)
-    assert count == built.count
 
 
 def test_another_number_of_replicas_by_failover_is_another_design() -> None:

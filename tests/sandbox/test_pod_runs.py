@@ -7,7 +7,7 @@ import pytest
 from sandbox.dataplane.processes import Exit
 from sandbox.kubelet.runs import ContainerRun, PodRun
 
-_NOT_TOLD = {"outputs"}
+_NOT_TOLD = {"outputs", "hook"}
 """Fields that no status shows."""
 
 

@@ -77,9 +77,9 @@ def test_an_event_of_a_foreign_clock_is_no_restart() -> None:
 
 
 def test_without_events_a_new_pod_has_started() -> None:
-    change = _change(_pod(0, -30, -10), _pod(1, -700, -690), _pod(2, -1400, -1300))
+    change = _change(_pod(0, -30, -10), _pod(1, -800, -790), _pod(2, -1600, -1500))
     assert change is not None
-    # more than ten minutes before the others: another change
+    # more than eleven minutes before the others: another change
     assert ["shop-tikv-0"] == [past.pod for past in change.steps if past.act == "starts"]
 
 
