@@ -197,7 +197,7 @@ def damages_differ(drilled: Damage, happened: Damage) -> Iterator[str]:
     """
     both = (drilled, happened)
     blinks = {outage.component for each in both for outage in each.outages if _is_blink(outage)}
-    blinks |= {step.component for each in both for step in each.steps if _ends_with_the_loss(step)}
+    blinks |= {step.component for each in both for step in each.steps if _is_over_at_once(step)}
     one = _effects(drilled, blinks, _lasting_steps(happened))
     other = _effects(happened, blinks, _lasting_steps(drilled))
     for what in one:
