@@ -19,13 +19,6 @@ def stops_gracefully(own: Component) -> bool:
     return own.type.has_graceful_stop and own.tc.metadata.annotations.get(GRACEFUL_STOP) == "true" and not _hook_of(own)
 
 
-def check(tc: Cluster) -> Iterator[Problem]:
-    """The problem of a value that is neither true nor false."""
-    value = tc.metadata.annotations.get(GRACEFUL_STOP, "false")
-    if value not in ("true", "false"):
-        yield Problem(_PLACE, value, 'must be "true" or "false"; without it, pods stop without hooks')
-
-
 def without_effect(tc: Cluster) -> Iterator[Problem]:
     """The components that keep stopping without the hooks although the cluster has the annotation."""
     if tc.metadata.annotations.get(GRACEFUL_STOP) != "true":

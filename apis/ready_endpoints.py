@@ -24,13 +24,6 @@ def asks_ready_endpoint(own: Component) -> bool:
     return is_on and _has_endpoint(own) and not _probe_of(own)
 
 
-def check(tc: Cluster) -> Iterator[Problem]:
-    """The problem of a value that is neither true nor false."""
-    value = tc.metadata.annotations.get(READY_ENDPOINTS, "false")
-    if value not in ("true", "false"):
-        yield Problem(_PLACE, value, 'must be "true" or "false"; without it, probes stay as they are')
-
-
 def without_effect(tc: Cluster) -> Iterator[Problem]:
     """The components with such an endpoint in some version whose probes do not ask it despite the annotation."""
     if tc.metadata.annotations.get(READY_ENDPOINTS) != "true":

@@ -36,7 +36,7 @@ _A = TypeVar("_A", Object | None, list[Object])
 
 
 def without_status(obj: Object) -> object:
-    """What a reader sees of an object who does not read its status.
+    """The part of an object that a reader of everything but its status sees, comparable.
 
     The API server counts the changes of a spec in `metadata.generation`, where a resource has that.
     """

@@ -4,13 +4,17 @@ import re
 from collections.abc import Iterator
 from operator import attrgetter
 
-from apis import graceful_stop, overlays, ready_endpoints
+from apis import overlays
 from apis.cluster import Cluster
 from apis.components import component_names
+from apis.graceful_stop import GRACEFUL_STOP
 from apis.ordinals import parse_slots, slots_annotation
 from apis.problem import Problem
+from apis.ready_endpoints import READY_ENDPOINTS
 
 _MOST_BYTES = 262144
+_SWITCHES = {GRACEFUL_STOP: "pods stop without hooks", READY_ENDPOINTS: "probes stay as they are"}
+"""The annotations that are true or false, and what holds without them."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?")
 _PREFIX = re.compile(r"(?=.{1,253}/?$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -29,8 +33,7 @@ def check(tc: Cluster) -> Iterator[Problem]:
     for component in component_names(attrgetter("has_delete_slots"), tc.kind):
         yield from _check_slots(annotations, slots_annotation(component))
     yield from overlays.check(tc)
-    yield from graceful_stop.check(tc)
-    yield from ready_endpoints.check(tc)
+    yield from _check_switches(annotations)
 
 
 def is_qualified(key: str) -> bool:
@@ -46,3 +49,11 @@ def _check_slots(annotations: dict[str, str], key: str) -> Iterator[Problem]:
         parse_slots(annotations[key])
     except ValueError as error:
         yield Problem(f'metadata.annotations["{key}"]', annotations[key], str(error))
+
+
+def _check_switches(annotations: dict[str, str]) -> Iterator[Problem]:
+    for key, otherwise in _SWITCHES.items():
+        value = annotations.get(key, "false")
+        if value not in ("true", "false"):
+            message = f'must be "true" or "false"; without it, {otherwise}'
+            yield Problem(f'metadata.annotations["{key}"]', value, message)
