@@ -27,6 +27,7 @@ from tests.e2e.worlds import Place, sample
 GUIDE = ROOT / "docs" / "operations.md"
 
 _PART = re.compile(r"^```(console|text)\n(.*?)^```$|^<!-- (\S+) (crashes|runs) -->$", re.MULTILINE | re.DOTALL)
+_COLUMNS = re.compile(r"\s{2,}")
 _TIMINGS = replace(worlds.TIMINGS, peer_moves=2.0)
 """A store's data leave it slowly enough for a reader to see it: details are shown every 2 s."""
 _FLAGS = ("--v=4", *(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb")))
@@ -50,6 +51,14 @@ def test_every_block_of_the_guide_that_looks_like_code_is_run() -> None:
     fences = re.findall(r"^```(\w*)$", GUIDE.read_text(), re.MULTILINE)
     watch, *blocks = fences[::2]
     assert ("", {"console", "text"}) == (watch, set(blocks))
+
+
+def test_every_step_of_the_guide_has_a_status_and_a_reason_in_columns() -> None:
+    steps = [
+        line for kind, block, *_ in _PART.findall(GUIDE.read_text()) if kind == "text" for line in block.splitlines()
+    ]
+    assert steps
+    assert [] == [line for line in steps if len(_COLUMNS.split(line.strip())) != 2]
 
 
 @pytest.mark.thorough
@@ -113,7 +122,7 @@ class _Watch:
         """True if a line has this STATUS and REASON, where `...` stands for the beginning; continue after it."""
         whole, end = not wanted.startswith("..."), plain(wanted.removeprefix("..."))
         for number, line in enumerate(self._lines()[self._read :], self._read):
-            cells = re.split(r"\s{2,}", line.strip())
+            cells = _COLUMNS.split(line.strip())
             told = plain(f"{cells[-3]} {cells[-1]}")
             if told == end if whole else told.endswith(end):
                 self._read = number + 1
@@ -126,7 +135,7 @@ class _Watch:
 
     def _lines(self) -> list[str]:
         shown = self._path.read_text()
-        return [line for line in shown[: shown.rfind("\n") + 1].splitlines() if len(re.split(r"\s{2,}", line)) > 3]
+        return [line for line in shown[: shown.rfind("\n") + 1].splitlines() if len(_COLUMNS.split(line)) > 3]
 
 
 class _Terminal:
@@ -188,7 +197,7 @@ class _Terminal:
         """True if the watch shows a step; it may omit one of less than 2 s, which the log reports all the same."""
         if watch.shows(line):
             return True
-        message = re.split(r"\s{2,}", line)[0].rpartition("; ")[2].partition(": ")[2]
+        message = _COLUMNS.split(line)[0].rpartition("; ")[2].partition(": ")[2]
         return bool(message) and plain(message) in plain(self._operator.said[self._logged :])
 
 
