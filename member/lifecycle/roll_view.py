@@ -216,12 +216,13 @@ class RollView:
     def no_restarts(self, pods: Sequence[RollingPod]) -> UpdateStrategy:
         """The strategy that restarts no pod: the present partition, or after OnDelete one above all outdated pods.
 
-        Without a record that the operator wrote the partition, one above all pods. OnDelete stays for a roll in the
-        user's order whose next pod is about to be deleted, or has not returned on the newest revision.
+        Without a record that the operator wrote the partition, one above all pods. OnDelete stays until Kubernetes has
+        observed it: the pod is deleted only then. In a roll in the user's order it also stays until that pod has
+        returned on the newest revision.
         """
         if self.is_on_delete:
             returns = any(pod.is_to_restart and not (pod.exists or pod.ignored) for pod in pods)
-            if has_priorities(pods) and (returns or not self.is_observed):
+            if not self.is_observed or (returns and has_priorities(pods)):
                 return UpdateStrategy.unchanged(self.body)
             return UpdateStrategy.after_on_delete(pod.ordinal for pod in pods if not pod.updated)
         return (

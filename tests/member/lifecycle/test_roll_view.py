@@ -78,7 +78,7 @@ _PREFERRED = replace(_FIRST, priority=1)
         ([replace(_FIRST, updated=True), _SECOND], 2, 2),
         # the StatefulSet's controller has not seen OnDelete, after which the pod is deleted
         ([_PREFERRED, _SECOND], 1, None),
-        ([_FIRST, _SECOND], 1, 2),
+        ([replace(_FIRST, ready=False), _SECOND], 1, None),
         # the pod was deleted, and is to return on the newest revision
         ([replace(_PREFERRED, exists=False), _SECOND], 2, None),
         ([replace(_FIRST, exists=False), replace(_SECOND, priority=-1)], 2, None),
