@@ -49,9 +49,11 @@ def tables_with(further: bytes = b"") -> bytes:
 @contextmanager
 def mariadb(directory: Path, *, bootstrap: bytes = b"") -> Iterator[MariaDb]:
     """A server with only root, who has no password; `bootstrap` is additional SQL."""
-    data, tls = directory / "data", certificates(directory / "tls")
+    data, temporary, tls = directory / "data", directory / "tmp", certificates(directory / "tls")
     data.mkdir()
-    serve = [program(), "--no-defaults", f"--datadir={data}", "--user=root"]
+    # a starting server deletes all temporary tables in its directory, also tables of a running server
+    temporary.mkdir()
+    serve = [program(), "--no-defaults", f"--datadir={data}", f"--tmpdir={temporary}", "--user=root"]
     tables = tables_with(bootstrap)
     subprocess.run([*serve, "--bootstrap"], input=tables, check=True, capture_output=True, timeout=60)
     made = MariaDb(free_port(), directory / "socket", tls)

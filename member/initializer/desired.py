@@ -1,6 +1,7 @@
 """A TidbInitializer's desired objects: its ConfigMap and its Job (other-resources.md 2.3). Pure functions."""
 
 import importlib.resources
+from typing import TYPE_CHECKING
 
 from apis.identity import skips_sql_authority, speaks_sql_tls
 from apis.initializers import TidbInitializer
@@ -9,11 +10,13 @@ from dataplane.addresses import TIDB_SERVER_PORT
 from kube.objects import Json
 from kube.semantic import semantically_equal
 from member import labels
-from member.initializer.initialize import Settings
 from member.naming import member_name, peer_service
 from member.objects.pod import env, without_unset
 from member.objects.volumes import config_map_volume, mount, secret_volume
 from member.startscript.fragments import assemble, fragment, settings
+
+if TYPE_CHECKING:
+    from member.initializer.initialize import Settings
 
 COMPONENT = "initializer"
 INITIALIZER_LABEL = "tidb.pingcap.com/initializer"
@@ -178,6 +181,9 @@ def _wait_script(tc: TidbCluster) -> str:
 
 
 def _main_script(initializer: TidbInitializer, tc: TidbCluster) -> str:
+    # the script imports PyMySQL, with cryptography 9 MB, which an operator without a TidbInitializer does not need
+    from member.initializer.initialize import Settings  # noqa: PLC0415
+
     spec = initializer.spec
     given = Settings(
         host=_host(tc),
@@ -191,7 +197,7 @@ def _main_script(initializer: TidbInitializer, tc: TidbCluster) -> str:
     return with_settings(given)
 
 
-def with_settings(given: Settings) -> str:
+def with_settings(given: "Settings") -> str:
     """The text of the main script, ready to run."""
     text = importlib.resources.files(__package__).joinpath("initialize.py").read_text("utf-8")
     return f'#!/usr/bin/env python\n{text}\n\nif __name__ == "__main__":\n    sys.exit(main({given!r}))\n'

@@ -86,3 +86,10 @@ def test_sigabrt_prints_where_each_thread_of_a_hanging_program_is() -> None:
         process.send_signal(signal.SIGABRT)
         stacks = said.read()
     assert (-signal.SIGABRT, True) == (process.wait(60), "in main" in stacks)
+
+
+@pytest.mark.parametrize("library", ["cryptography", "pymysql", "grpc", "kubernetes"])
+def test_an_operator_starts_without_a_library_that_few_clusters_need(library: str) -> None:
+    loads = f"import sys, controller_manager.main; print({library!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", loads], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "False\n" == done.stdout
