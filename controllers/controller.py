@@ -122,6 +122,7 @@ class Controller:
         self._timers = timers
         self._places = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._most_workers = self._workers = self._idle = self._slow_workers = 0
         self._stand_ins = 0
         self._slow_lane: SimpleQueue[str | None] = SimpleQueue()
         self._running = ActiveSyncs(clock)
@@ -135,26 +136,18 @@ class Controller:
             self._queue.add(key, priority)
 
     def run(self, workers: int, stop: Stop) -> bool:
-        """Work with `workers` threads until `stop` is set, then wait for running syncs; return True if all finished.
+        """Work with up to `workers` threads until `stop` is set, then wait for running syncs; True if all finished.
 
+        A thread starts when all others have keys, so that a controller without objects has one.
         Queued keys are dropped, because the next leader lists all objects. WHEN the result is False THEN a worker may
         still act, and the leader lease must not be released (CW-11).
         """
         self._stop = stop
         self._metrics.set_workers(workers)
-        threads = [
-            threading.Thread(target=self.work, args=(stop,), name=f"{self.name}-worker-{number}")
-            for number in range(workers)
-        ]
-        threads += [
-            threading.Thread(target=self._work_slowly, name=f"{self.name}-slow-worker-{number}")
-            for number in range(_SLOW_WORKERS)
-        ]
-        # a stand-in drops threads that do not run, and would drop those that have not started yet
         with self._places:
-            self._threads = threads
-            for thread in threads:
-                thread.start()
+            self._most_workers = workers
+            if not self._start_worker() and not stop.is_set():
+                raise RuntimeError(f"cannot start a thread for the controller {self.name}")
         _log.info("controller started", controller=self.name, workers=workers)
         while not stop.wait(self._clock, _STUCK_CHECK):
             self._running.report_stuck()
@@ -177,14 +170,52 @@ class Controller:
 
     def process_next_work_item(self) -> bool:
         """Wait for a key and sync it. Return False if the queue is shut down and empty, or a stand-in has the place."""
-        key, _ = self._queue.get()
+        key = self._next()
         if key is None:
             return False
-        if self._goes_slowly(key):
+        if self._goes_slowly(key) and self._has_slow_worker():
             # for the queue the key is still being processed, so no other worker gets it
             self._slow_lane.put(key)
             return True
         return self._process_in_place(key)
+
+    def _next(self) -> str | None:
+        """Wait for a key, and leave another worker waiting for the next one; None if the queue is shut down."""
+        with self._places:
+            self._idle += 1
+        key: str | None = None
+        try:
+            key, _ = self._queue.get()
+            return key
+        finally:
+            with self._places:
+                self._idle -= 1
+                if key is not None and not self._idle and self._workers < self._most_workers:
+                    self._start_worker()
+
+    def _start_worker(self) -> bool:
+        has_started = self._start(partial(self.work, self._stop), f"worker-{self._workers}")
+        self._workers += has_started
+        return has_started
+
+    def _has_slow_worker(self) -> bool:
+        """Start one more if there may be more; True if there is one, and False where no thread can start."""
+        with self._places:
+            if self._slow_workers < _SLOW_WORKERS:
+                self._slow_workers += self._start(self._work_slowly, f"slow-worker-{self._slow_workers}")
+            return bool(self._slow_workers)
+
+    def _start(self, body: Callable[[], None], role: str) -> bool:
+        """Start a thread; False if the controller stops, or if the process has reached its limit of threads."""
+        thread = threading.Thread(target=body, name=f"{self.name}-{role}")
+        if self._stop.is_set():
+            return False
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._threads = [*(running for running in self._threads if running.is_alive()), thread]
+        return True
 
     def _process_in_place(self, key: str) -> bool:
         """Sync a key. Return False if a stand-in has this thread's place."""
@@ -211,16 +242,11 @@ class Controller:
     def _stand_in(self, place: "_Place") -> None:
         """Start a thread in the place of a worker whose sync takes long. Called by the timers."""
         with self._places:
-            if place.is_left or self._stop.is_set() or self._stand_ins >= _MOST_STAND_INS:
+            if place.is_left or self._stand_ins >= _MOST_STAND_INS:
                 return
-            thread = threading.Thread(target=self.work, args=(self._stop,), name=f"{self.name}-stand-in")
-            try:
-                thread.start()
-            except RuntimeError:
-                return  # the process may have reached its limit of threads
-            place.is_given_up = True
-            self._stand_ins += 1
-            self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+            if self._start(partial(self.work, self._stop), "stand-in"):
+                place.is_given_up = True
+                self._stand_ins += 1
 
     def _leave(self, place: "_Place") -> bool:
         """Mark the sync as ended; return True if a stand-in has its place. Idempotent."""

@@ -8,6 +8,7 @@ from concurrent.futures import wait
 
 import pytest
 from prometheus_client import CollectorRegistry
+from pytest_mock import MockerFixture
 from structlog.contextvars import get_contextvars
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
@@ -377,23 +378,48 @@ class Gate:
 
 
 @pytest.mark.rule("CW-4")
-def test_run_starts_workers_and_ends_them(clock: FakeClock) -> None:
+def test_workers_start_as_keys_arrive_and_end_with_the_controller(clock: FakeClock) -> None:
     gate = Gate()
     world = World(clock, gate.sync)
-    gate.open()
     stop = Stop()
     ended = in_background(lambda: world.controller.run(3, stop))
-    world.queue.add(KEY)
-    gate.wait_until_entered()
-    clock.wait_for_waiters(4)
+    clock.wait_for_waiters(2)
+    assert {"tidbcluster-worker-0"} == _workers()
+    # one waiter is the controller, the other one an idle worker
+    for number, waiters, workers in ((0, 2, 2), (1, 2, 3), (2, 1, 3)):
+        world.queue.add(f"ns/{number}")
+        gate.wait_until_entered()
+        clock.wait_for_waiters(waiters)
+        assert workers == len(_workers())
+    world.queue.add("ns/waits")
     assert 3 == world.metric("controller_runtime_max_concurrent_reconciles")
-    names = {thread.name for thread in threading.enumerate()}
-    assert {"tidbcluster-worker-0", "tidbcluster-worker-1", "tidbcluster-worker-2"} <= names
+    assert ["ns/0", "ns/1", "ns/2"] == gate.entered
 
+    gate.open()
+    gate.wait_until_entered()
     stop.set()
 
     assert ended.result(DEADLINE)
-    assert [KEY] == gate.entered
+    assert "ns/waits" == gate.entered[-1]
+    assert set() == _workers()
+
+
+@pytest.mark.rule("CW-4")
+def test_a_key_is_synced_in_its_place_where_no_thread_can_start_for_slow_ones(
+    clock: FakeClock, mocker: MockerFixture
+) -> None:
+    synced: list[str] = []
+    world = World(clock, synced.append, lambda _key: True)
+    mocker.patch("threading.Thread.start", side_effect=RuntimeError("can't start new thread"))
+    world.queue.add(KEY)
+
+    assert world.controller.process_next_work_item()
+
+    assert [KEY] == synced
+
+
+def _workers() -> set[str]:
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("tidbcluster-worker-")}
 
 
 class DefectiveClock:
