@@ -1,6 +1,6 @@
 """The present status of PD (lifecycle.md 5.1). Reads only."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -26,7 +26,7 @@ from member.observed.referenced_cluster import joined_cluster
 from member.observed.status import observe_pods, transition_time
 from member.observed.troubles import discovery_trouble
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
-from member.ownership import member_owner, require_understood_members
+from member.ownership import Owner, owned_members, require_understood_owners
 from member.pd.failover import ignored_pods
 from member.polling import next_poll
 from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout
@@ -52,9 +52,8 @@ def observe(ctx: ReconcileContext) -> Outcome:
         return Done()
     if not ready_pods(pods) and desired_replicas(ctx.tc, "pd"):
         return Waiting("PDNotReady", "no PD pod is Ready yet")
-    outcome = _ask(ctx, status)
+    outcome = _ask(ctx, status, pods)
     if isinstance(outcome, Done):
-        status.unjoined_members = _unjoined(ctx, status, pods)
         status.synced = True
         if status.leader and (status.unjoined_members or not _all_are_healthy(ctx, status)):
             # the Service may select a member that does not serve
@@ -76,7 +75,7 @@ class _Answers:
     """Why the health report is no evidence of a quorum."""
 
 
-def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
+def _ask(ctx: ReconcileContext, status: PDStatus, pods: Sequence[Object]) -> Outcome:
     known = known_cluster_ids(ctx.tc, claimed_ids(ctx))
     try:
         answers = _answers_of_any(ctx)
@@ -95,9 +94,22 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
         return Waiting("PDNotAnswering", f"PD does not answer yet{joins}: {cause}", next_poll(ctx, "pd"))
     except DataPlaneError as error:
         return Failed("PDUnreachable", f"{error}{_peers_do_not(ctx)}")
+    return _note(ctx, status, pods, answers)
+
+
+def _note(ctx: ReconcileContext, status: PDStatus, pods: Sequence[Object], answers: _Answers) -> Outcome:
+    """Put the answers into the status; pods without a member only once every address is understood."""
     ctx.status.cluster_id = answers.cluster_id
-    _set_members(ctx, status, answers.healths, answers.leader)
-    return _understood(ctx, answers.healths)
+    named = [health for health in answers.healths if health.name]
+    ctx.unstarted_pd_members |= len(named) < len(answers.healths)
+    owned = owned_members(ctx.tc, named)
+    _set_members(ctx, status, owned, answers.leader)
+    try:
+        require_understood_owners(owned)
+    except AddressNotUnderstood as error:
+        return Failed("AddressNotUnderstood", str(error))
+    status.unjoined_members = _unjoined(ctx, status, pods, {owner for _, owner in owned})
+    return Done()
 
 
 def _foreign(ctx: ReconcileContext, known: Sequence[str], cluster_id: str) -> Refused | None:
@@ -124,14 +136,6 @@ def _peers_do_not(ctx: ReconcileContext) -> str:
             "and were not asked"
         )
     return "".join(parts)
-
-
-def _understood(ctx: ReconcileContext, healths: tuple[Health, ...]) -> Outcome:
-    try:
-        require_understood_members(ctx.tc, [health for health in healths if health.name])
-    except AddressNotUnderstood as error:
-        return Failed("AddressNotUnderstood", str(error))
-    return Done()
 
 
 def _answers_of_any(ctx: ReconcileContext) -> _Answers:
@@ -191,17 +195,13 @@ def _reads_of_stores(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[]
             yield from pd.reads_before_removal(tiflash=name == "tiflash")
 
 
-def _set_members(ctx: ReconcileContext, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:
+def _set_members(ctx: ReconcileContext, status: PDStatus, owned: Sequence[tuple[Health, Owner]], leader: str) -> None:
     now = ctx.deps.clock.wall()
     before = status.members | status.peer_members
     status.members, status.peer_members, status.leader = {}, {}, None
-    for health in healths:
-        if not health.name:
-            ctx.unstarted_pd_members = True
-            continue
+    for health, owner in owned:
         member = _member(health, before.get(health.name), now)
-        own = not isinstance(member_owner(ctx.tc, health), Stranger)
-        (status.members if own else status.peer_members)[member.name] = member
+        (status.peer_members if isinstance(owner, Stranger) else status.members)[member.name] = member
         if member.name == leader:
             status.leader = member
 
@@ -216,9 +216,10 @@ def _member(health: Health, old: PDMember | None, now: datetime) -> PDMember:
     )
 
 
-def _unjoined(ctx: ReconcileContext, status: PDStatus, pods: Sequence[Object]) -> dict[str, UnjoinedMember]:
-    """The pods that are not among PD's members, with the time when this was first seen."""
-    joined = {member_owner(ctx.tc, member) for member in status.members.values()}
+def _unjoined(
+    ctx: ReconcileContext, status: PDStatus, pods: Sequence[Object], joined: Collection[Owner]
+) -> dict[str, UnjoinedMember]:
+    """The pods that are not among PD's members, with the time when this was first seen. `joined`: members' owners."""
     found = {}
     for pod in pods:
         name = pod.metadata.name

@@ -7,7 +7,7 @@ from datetime import datetime
 from apis import predicates
 from apis.component_statuses import StoresStatus, TiKVStatus
 from apis.shared import TiKVStore
-from dataplane.addresses import AddressBook
+from dataplane.addresses import Stranger
 from dataplane.errors import AddressNotUnderstood, DataPlaneError, NotBootstrapped
 from dataplane.pd import DISCONNECTED, DOWN, TOMBSTONE, Store
 from member import api_clients
@@ -18,12 +18,11 @@ from member.failover.outages import is_observed, seen_of_pods, trouble_of_server
 from member.failover.steps import named
 from member.lifecycle.scaling import ScaleOut
 from member.lifecycle.stateless import scale_out_parallelism
-from member.naming import address_book
 from member.observed.pods import pods_of, wanted_pods
 from member.observed.referenced_cluster import joined_cluster
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
-from member.ownership import stores_by_pod
+from member.ownership import Owner, owned_stores, require_understood_stores
 from member.polling import next_poll
 from member.stores.failover import ignored_pods
 from member.stores.kind import StoreKind
@@ -68,21 +67,20 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
         return Failed("PDUnreachable", f"{whose}{error}")
     stores = tuple(store for store in listed if store.state_name != TOMBSTONE)
     tombstones = [store for store in listed if store.state_name == TOMBSTONE]
-    book = address_book(ctx.tc)
-    owned = [(store, _is_own(book, kind, store)) for store in stores]
+    owned = owned_stores(ctx.tc, kind.name, stores)
     if doubt := _lost(status, stores, tombstones) or _moved(ctx, kind, status, owned):
         return Failed("StoresUnknown", f"PD reports {doubt}")
     ctx.stores = stores
-    _set_stores(ctx, kind, status, owned)
+    _set_stores(ctx, status, owned)
     try:
-        stores_by_pod(ctx.tc, kind.name, stores)
+        require_understood_stores(owned)
     except AddressNotUnderstood as error:
         return Failed("AddressNotUnderstood", str(error))
     now = ctx.deps.clock.wall()
     status.tombstone_stores = {
         str(store.id): _store(store, status.tombstone_stores.get(str(store.id)), now)
-        for store in tombstones
-        if store.complete and _is_own(book, kind, store)
+        for store, owner in owned_stores(ctx.tc, kind.name, tombstones)
+        if store.complete and not isinstance(owner, Stranger)
     }
     _set_boot_strapped(status, True)
     _note_pods(ctx, kind)
@@ -97,12 +95,12 @@ def _lost(status: StoresStatus, stores: Sequence[Store], tombstones: Sequence[St
     return f"no stores, not even {', '.join(lost)}; ignoring its answer" if lost and not stores else ""
 
 
-def _moved(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, owned: Iterable[tuple[Store, bool]]) -> str:
+def _moved(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, owned: Iterable[tuple[Store, Owner]]) -> str:
     """The sentence about own stores at other pods than before; empty if PD has reported this for long."""
     moves = {}
-    for store, is_own in owned:
+    for store, owner in owned:
         old = status.stores.get(str(store.id))
-        if old is not None and is_own and (pod := _pod_name(store)) != old.pod_name:
+        if old is not None and not isinstance(owner, Stranger) and (pod := _pod_name(store)) != old.pod_name:
             moves[f"{store.id} at {pod}"] = f"store {store.id} at pod {pod}, until now at {old.pod_name}"
     lasting = ctx.memory.failure_timers.update(f"moved {kind.name}", moves, ctx.deps.clock)
     if not (new := [sentence for move, sentence in moves.items() if lasting[move].seconds < _BELIEVED_AFTER]):
@@ -115,18 +113,16 @@ def _set_boot_strapped(status: StoresStatus, found: bool) -> None:
         status.boot_strapped = found
 
 
-def _set_stores(
-    ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, owned: Iterable[tuple[Store, bool]]
-) -> None:
+def _set_stores(ctx: ReconcileContext, status: StoresStatus, owned: Iterable[tuple[Store, Owner]]) -> None:
     """Divide the stores of a kind into the cluster's own and peers'."""
     now = ctx.deps.clock.wall()
     before = status.peer_stores | status.stores
     status.stores, status.peer_stores = {}, {}
-    for store, is_own in owned:
-        if not store.complete or not kind.has(store):
+    for store, owner in owned:
+        if not store.complete:
             continue
         record = _store(store, before.get(str(store.id)), now)
-        (status.stores if is_own else status.peer_stores)[record.id] = record
+        (status.peer_stores if isinstance(owner, Stranger) else status.stores)[record.id] = record
 
 
 def _note_pods(ctx: ReconcileContext, kind: StoreKind) -> None:
@@ -138,11 +134,6 @@ def _note_pods(ctx: ReconcileContext, kind: StoreKind) -> None:
             has_store(ctx, pod)
         else:
             without_store(ctx, pod)
-
-
-def _is_own(book: AddressBook, kind: StoreKind, store: Store) -> bool:
-    """True for one of the cluster's own stores; address and label decide (F31)."""
-    return kind.has(store) and book.ordinal_of(kind.name, store.address) is not None
 
 
 def _store(store: Store, old: TiKVStore | None, now: datetime) -> TiKVStore:
