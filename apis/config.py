@@ -32,7 +32,8 @@ def tables(config: Config | None, schema: ConfigSchema, field: str) -> Table:
         if path.partition(".")[0] in result:
             _rename(result, path, name)
     for path in schema.floats:
-        if path.partition(".")[0] in result:
+        # isinstance treats a bool as an int
+        if path.partition(".")[0] in result and type(get(result, path)) is int:
             _to_float(result, path)
     return result
 
@@ -118,7 +119,7 @@ def _rename(table: Table, path: str, new_name: str) -> None:
 
 def _to_float(table: Table, path: str) -> None:
     parent, name = _holder(table, path)
-    if parent is not None and type(parent[name]) is int:  # isinstance treats a bool as an int
+    if parent is not None:
         parent[name] = float(parent[name])
 
 

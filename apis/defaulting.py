@@ -12,7 +12,7 @@ from msgspec import structs
 
 from apis.cluster import Cluster, ClusterSpec
 from apis.component_specs import given
-from apis.components import ComponentType, component_types
+from apis.components import component_types
 from apis.shared import TidbClusterRef, TLSCluster, WorkloadSpec
 from apis.tidbcluster import TidbClusterSpec
 
@@ -31,7 +31,9 @@ def with_defaults(cluster: C) -> C:
         pv_reclaim_policy=spec.pv_reclaim_policy or "Retain",
     )
     for row in component_types(cluster.kind):
-        filled = _with_component_defaults(filled, row)
+        own = row.slot.spec(spec)
+        if isinstance(own, WorkloadSpec):
+            filled = row.replaced(filled, _with_image(own.with_defaults(), row.default_image, spec))
     if isinstance(filled, TidbClusterSpec):
         filled = _of_tidb_cluster(filled, cluster.metadata.namespace)
     return structs.replace(cluster, spec=filled)
@@ -51,13 +53,6 @@ def _of_tidb_cluster(spec: TidbClusterSpec, namespace: str) -> TidbClusterSpec:
     if filled.tidb is not None and filled.tidb.binlog_enabled is None:
         filled.tidb = structs.replace(filled.tidb, binlog_enabled=filled.pump is not None)
     return filled
-
-
-def _with_component_defaults(spec: ClusterSpec, row: ComponentType) -> ClusterSpec:
-    own = row.slot.spec(spec)
-    if not isinstance(own, WorkloadSpec):
-        return spec
-    return row.replaced(spec, _with_image(own.with_defaults(), row.default_image, spec))
 
 
 def _with_image(component: _Spec, base_image: str, cluster: ClusterSpec) -> _Spec:

@@ -81,8 +81,8 @@ def order(version: str) -> Order:
     match = _VERSION.fullmatch(version)
     if match is None:
         return NEWEST
-    major, minor, patch = (int(part or 0) for part in match.groups())
-    return (major, minor, patch)
+    major, minor, patch = match.groups("0")
+    return int(major), int(minor), int(patch)
 
 
 def knows_checkpoints(version: str) -> bool:

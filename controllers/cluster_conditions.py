@@ -57,13 +57,12 @@ def ready(
     """
     if verdict:
         return False, verdict.reason, verdict.message
-    components = workloads(tc)
-    statuses = {each.name: status for each in components if (status := each.type.status(tc.status))}
+    statuses = {name: status for name in parts if (status := status_of(tc, name))}
     outdated = ", ".join(f"{pods} of {name}" for name, status in statuses.items() if (pods := _outdated(status)))
     if outdated or any(_is_rolling(tc, name, status) for name, status in statuses.items()):
         what = "Statefulset(s) are in progress"
         return False, "StatefulSetNotUpToDate", f"{what}: {outdated} are outdated" if outdated else what
-    judged = sorted([(each.type.unready.rank, each.name) for each in components if each.type.unready])
+    judged = sorted([(row.unready.rank, row.name) for row in map(component_type, parts) if row.unready])
     unready = next((parts[name] for _, name in judged if not parts[name][0]), None)
     return unready or (True, READY, f"{what_runs} is fully up and running")
 
@@ -93,8 +92,8 @@ def components_ready(tc: Cluster) -> dict[str, ConditionValue]:
 
 def component_ready(tc: Cluster, name: str) -> ConditionValue:
     """The value of Ready for a component of the spec."""
-    if _serves(tc, name):
-        status = status_of(tc, name)
+    status = status_of(tc, name)
+    if _serves(tc, name, status):
         outdated = _outdated(status) if status else ""
         what = "all requested replicas are serving"
         return True, READY, f"{what}; {outdated} are outdated" if outdated else what
@@ -104,11 +103,10 @@ def component_ready(tc: Cluster, name: str) -> ConditionValue:
     return False, unready.reason, unready.message
 
 
-def _serves(tc: Cluster, name: str) -> bool:
+def _serves(tc: Cluster, name: str, status: ComponentStatus | None) -> bool:
     """True if all members of a component are healthy and all desired pods are Ready."""
     if not all_members_ready(tc, name):
         return False
-    status = status_of(tc, name)
     # as many members as wanted are healthy; a recreated StatefulSet may have no status yet
     return status is None or status.ready_replicas >= len(status.health)
 
@@ -144,8 +142,8 @@ def set_component_conditions(ctx: ClusterContext, parts: Mapping[str, ConditionV
 
     Records events when outages begin or end, and when a rolling restart begins to stand still.
     """
-    for own in workloads(ctx.tc):
-        name, part = own.name, own.type.status(ctx.tc.status)
+    for name in parts:
+        part = status_of(ctx.tc, name)
         if part is None:
             continue
         if observed := _observed(ctx, name, part):

@@ -61,7 +61,7 @@ def _may_rest(ctx: ClusterContext) -> bool:
     """True if nothing is under way that an unchanged status might hide."""
     if ctx.held is not Held.NO or ctx.rolls_to_come:
         return False
-    return all(isinstance(observed, Done) for observed in ctx.observations.values())
+    return {Done}.issuperset(map(type, ctx.observations.values()))
 
 
 def _another_end(known: Mapping[str, Outcome], ctx: ClusterContext) -> Outcome:

@@ -6,7 +6,7 @@ is lost (informers-workqueue.md PY-1, PY-7).
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
@@ -19,6 +19,7 @@ Json: TypeAlias = dict[str, Any]
 """A JSON object as plain containers, with camelCase keys and all unknown fields."""
 
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _NOTHING = msgspec.Raw()
 _NULL = msgspec.Raw(b"null")
@@ -26,6 +27,11 @@ _ENVELOPE = ("apiVersion", "kind")
 _MODELS = 512
 """The number of models kept: those that a few reconciles read at a time, far fewer than caches hold."""
 _MANAGED_FIELDS = b',"managedFields":'
+
+
+def _remembered(function: _F) -> _F:
+    """The function, with its last results remembered by its arguments."""
+    return cast("_F", lru_cache(maxsize=_MODELS)(function))
 
 
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
@@ -128,20 +134,17 @@ class Object:
         tree.setdefault("kind", self.kind)
         return tree
 
+    @_remembered
     def decode_as(self, model: type[_T]) -> _T:
-        """The object as a frozen model, shared by readers. Raises msgspec.ValidationError, which names the field."""
-        found: _T = _decoded(self, model)  # type: ignore[arg-type]  # types are hashable
-        return found
+        """The object as a frozen model, shared by readers. Raises msgspec.ValidationError, which names the field.
+
+        Results are kept, because one step of a reconcile after another reads the same pods.
+        """
+        return decoder(model).decode(self.raw)
 
     def __repr__(self) -> str:
         """Kind, key and version, for log lines."""
         return f"<{self.kind or 'Object'} {self.key} @{self.metadata.resource_version}>"
-
-
-@lru_cache(maxsize=_MODELS)
-def _decoded(seen: Object, model: type[Any]) -> Any:
-    """Cached, because one step of a reconcile after another reads the same pods."""
-    return decoder(model).decode(seen.raw)
 
 
 class _Secret(msgspec.Struct, frozen=True):

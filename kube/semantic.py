@@ -7,6 +7,7 @@ are not changed.
 
 import enum
 from contextlib import suppress
+from itertools import repeat
 from typing import Any
 
 from kube.objects import Json
@@ -134,10 +135,11 @@ def _below(key: str, context: _Context) -> _Context:
 def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
     patch: Json = {}
     for key, wanted in desired.items():
+        there, before = live.get(key), applied.get(key)
         # nearly all fields are equal: one comparison skips them
-        if live.get(key) == wanted or not _says(key, wanted, context):
+        if there == wanted or not _says(key, wanted, context):
             continue
-        there, before, below = live.get(key), applied.get(key), _below(key, context)
+        below = _below(key, context)
         if isinstance(wanted, list) and _is_set(key, wanted, context):
             there, before = _in_order_of(wanted, there), _in_order_of(wanted, before)
         if isinstance(wanted, dict) and isinstance(there, dict):
@@ -145,7 +147,7 @@ def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
                 patch[key] = inner
         elif not _holds(there, wanted, before, below):
             patch[key] = wanted
-    return patch | _removals(live, desired, applied, context)
+    return patch | _removals(live, desired, applied, context) if applied else patch
 
 
 def _removals(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
@@ -153,9 +155,9 @@ def _removals(live: Json, desired: Json, applied: Json, context: _Context) -> Js
     for key, before in applied.items():
         there, wanted = live.get(key), desired.get(key)
         # nearly all fields stay as they were applied: one comparison skips them
-        if before == wanted or not _says(key, before, context) or _says(key, wanted, context):
+        if before == wanted or _says(key, wanted, context):
             continue
-        if not _says(key, there, context):
+        if not _says(key, before, context) or not _says(key, there, context):
             continue
         if key in _OPAQUE and context is _Context.FIELDS and isinstance(there, dict):
             # other clients put their own keys here
@@ -260,7 +262,7 @@ def _says(key: str, value: Any, context: _Context) -> bool:
         return False
     if isinstance(value, dict):
         below = _below(key, context)
-        return any(_says(k, v, below) for k, v in value.items())
+        return any(map(_says, value.keys(), value.values(), repeat(below)))
     if isinstance(value, list):
         return bool(value)
     return bool(value) or context is not _Context.FIELDS or key in _OPTIONAL or key in _QUANTITIES

@@ -201,7 +201,7 @@ class ClusterContext:
         tree = self._trees.get(cached)
         if tree is None:
             tree = self._trees[cached] = cached.decode()
-        elif self.settings.rechecks and tree != cached.decode():
+        elif self.deps.settings.rechecks and tree != cached.decode():
             raise AssertionError(f"a reader has changed {cached!r}")
         return tree
 
@@ -210,7 +210,7 @@ class ClusterContext:
 
         It is made once for each spec.
         """
-        return self.memory.designs.of(self.tc, what, make, rechecks=self.settings.rechecks)
+        return self.memory.designs.of(self.tc, what, make, rechecks=self.deps.settings.rechecks)
 
     def designed_tree(self, what: tuple[Hashable, ...], make: Callable[[], Json]) -> Json:
         """Like `designed`; each caller gets a fresh tree."""

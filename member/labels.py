@@ -121,19 +121,18 @@ def config_map_before_delete(component: str) -> str:
 
 def cluster_labels(tc: Cluster) -> dict[str, str]:
     """The three labels of all objects of a cluster (objects.md 1.2)."""
-    return _labels_of(tc, instance_name(tc))
+    return {NAME: tc.LABELLED_NAME, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance_name(tc)}
 
 
 def base_labels(tc: Cluster, component: str) -> dict[str, str]:
     """The four labels of all objects of a component; they are also its selector (objects.md 1.2)."""
     row = component_type(component)
-    labels = _labels_of(tc, instance_name(tc) + row.instance_suffix)
-    labels[COMPONENT] = row.component_label
-    return labels
-
-
-def _labels_of(tc: Cluster, instance: str) -> dict[str, str]:
-    return {NAME: tc.LABELLED_NAME, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance}
+    return {
+        NAME: tc.LABELLED_NAME,
+        MANAGED_BY: TIDB_OPERATOR,
+        INSTANCE: instance_name(tc) + row.instance_suffix,
+        COMPONENT: row.component_label,
+    }
 
 
 def selector_text(carried: Mapping[str, str]) -> str:

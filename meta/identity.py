@@ -76,7 +76,7 @@ def joins_within(pod: Object, metadata: DesiredMetadata, now: Now) -> float:
     """Seconds for which a new pod may still get its ids, so that it is labelled once; 0: label it now."""
     meta = pod.metadata
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
-    is_complete = not own or own in metadata.labels or any(key in meta.labels for key in IDS)
+    is_complete = not own or own in metadata.labels or not meta.labels.keys().isdisjoint(IDS)
     return 0.0 if is_complete else _time_left(meta, _JOINING, now)
 
 

@@ -89,7 +89,7 @@ def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_Locati
         own, keys_of_it = ctx.status.tikv.stores.get(str(store.id)), wanted
         if own is None:
             own, keys_of_it = ctx.status.tiflash.stores.get(str(store.id)), keys
-        found = location(_node_of(ctx, own.pod_name)[1], keys_of_it) if own else {}
+        found = location(_node_of(ctx, own.pod_name)[1], keys_of_it) if own and keys_of_it else {}
         if found.items() - store.labels.items():
             send = partial(SetStoreLabels, api_clients.pd(ctx), store.id, found)
             yield _LocationUpdate(f"store {store.id}", None, found, send)
@@ -108,11 +108,12 @@ def _servers(ctx: ReconcileContext) -> dict[str, str]:
 def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], servers: Mapping[str, str]) -> Iterator[_LocationUpdate]:
     """Updates for servers, which keep their labels only in memory and lose them in a restart."""
     for name, kind in servers.items():
-        pod, node = _node_of(ctx, name)
-        locate = workload(kind).locate
-        if pod is None or locate is None or (ctx.listers.nodes is not None and not node):
+        labels, locate = _labels_for(component(ctx.tc, kind)), workload(kind).locate
+        if locate is None or not (labels or keys):
             continue
-        labels = _labels_for(component(ctx.tc, kind))
+        pod, node = _node_of(ctx, name)
+        if pod is None or (ctx.listers.nodes is not None and not node):
+            continue
         if found := {**labels, **(location(node, keys) if labels else {}), **with_zone(node, keys)}:
             restarts = tuple(status.restart_count for status in pod.decode_as(Pod).status.container_statuses)
             yield _LocationUpdate(name, (pod.metadata.uid, restarts), found, partial(locate, ctx, name, found))
@@ -153,8 +154,6 @@ def location(node: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
 
 def with_zone(node: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
     """The location of a server that prefers replicas in its own zone; empty if `keys` contain no zone."""
-    zone = next((key for key in (ZONE, *_WELL_KNOWN[ZONE]) if key in keys), None)
-    found = location(node, keys)
-    if zone is None or zone not in found:
-        return {}
-    return found | {ZONE: found[zone]}
+    zone = next((key for key in (ZONE, *_WELL_KNOWN[ZONE]) if key in keys), "")
+    found = location(node, keys) if zone else {}
+    return found | {ZONE: found[zone]} if zone in found else {}

@@ -32,7 +32,7 @@ class DesiredMetadata:
         return (
             self.labels.items() <= meta.labels.items()
             and self.annotations.items() <= meta.annotations.items()
-            and not any(key in meta.annotations for key in self.without)
+            and meta.annotations.keys().isdisjoint(self.without)
         )
 
 

@@ -41,8 +41,8 @@ class Ageing(Generic[K, V]):
 
     def get(self, key: K, now: float = 0.0) -> V | None:
         """The value of a key, None if it is unknown or forgotten."""
-        found = self.entry(key, now)
-        return found.value if found else None
+        found = self._entries.get(key)
+        return None if found is None or now - found.at >= self._lasts else found.value
 
     def note(self, key: K, value: V, now: float = 0.0) -> Entry[V]:
         """Set the value of a key. Its entry becomes the newest, and stays as old as its first note."""

@@ -96,9 +96,9 @@ class StatefulSetDifference:
 def read_record(live: Json) -> Record | None:
     """The record of a StatefulSet or Service; None if it is missing or unreadable."""
     record = _record(_annotations(live).get(labels.LAST_APPLIED) or "")
-    if record is None or _lacks_template(record.spec, live):
-        return None
     template = (live.get("spec") or {}).get("template") or {}
+    if record is None or (template and not record.spec.get("template")):
+        return None
     if (note := _template_note(template)) and note != _template_note(record.spec["template"]):
         # v1.0 wrote its note into the template after computing the record, and v1.6 keeps the live note
         return replace(record, spec={**record.spec, "template": _with_template_note(record.spec["template"], note)})
@@ -274,10 +274,6 @@ def _read(text: str, shape: type[RecordShape | PodShape]) -> Json | None:
         return shaped_as(msgspec.json.decode(text), shape)
     except UNREADABLE:
         return None
-
-
-def _lacks_template(spec: Json, live: Json) -> bool:
-    return not spec.get("template") and bool((live.get("spec") or {}).get("template"))
 
 
 def _record_of(desired: Json) -> Record:

@@ -58,8 +58,8 @@ class Replicas:
     @classmethod
     def raised(cls, body: Json, pods: OrdinalSet) -> "Replicas":
         """At least the present pods. Raises ValueError if one is missing."""
-        if missing := [ordinal for ordinal in ordinals_of(body).ordinals if ordinal not in pods]:
-            raise ValueError(f"{pods} would remove pods {missing}; use Replicas.lowered")
+        if missing := set(ordinals_of(body).ordinals).difference(pods.ordinals):
+            raise ValueError(f"{pods} would remove pods {sorted(missing)}; use Replicas.lowered")
         return cls(pods=pods, maker=_CONSTRUCTORS)
 
     @classmethod

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 
 from apis import predicates
-from apis.accessor import find, workloads
+from apis.accessor import workloads
 from apis.components import component_type
 from apis.ordinals import desired_replicas
 from apis.shared import ComponentStatus
@@ -89,9 +89,12 @@ def _judge(ctx: ClusterContext, member: Workload, known: Collection[str]) -> flo
 
 def _is_expected(ctx: ClusterContext, name: str) -> bool:
     """True if the component should serve, and its observation was not refused."""
-    wanted = find(ctx.tc, name) is not None and desired_replicas(ctx.tc, name) > 0
     observed = ctx.observations.get(name)
-    return wanted and not isinstance(observed, Refused) and not predicates.in_phase(ctx.tc, name, SUSPEND)
+    return (
+        desired_replicas(ctx.tc, name) > 0
+        and not isinstance(observed, Refused)
+        and not predicates.in_phase(ctx.tc, name, SUSPEND)
+    )
 
 
 def _verdict(ctx: ClusterContext, member: Workload) -> Verdict | None:

@@ -85,9 +85,10 @@ _LOOK_AGAIN = 10.0
 
 def observe(ctx: ClusterContext, member: Workload) -> Outcome:
     """Update the status of one component; without a spec and a StatefulSet it has no members. Raises like `act`."""
-    if find(ctx.tc, member.name) is not None:
+    row = component_type(member.name)
+    if row.slot.spec(ctx.tc.spec) is not None:
         return member.observe(ctx)
-    status = predicates.status_of(ctx.tc, member.name)
+    status = row.status(ctx.tc.status)
     if status is not None and status.stateful_set and _is_gone(ctx, member.name):
         status.forget_members()
     return member.observe_elsewhere(ctx)

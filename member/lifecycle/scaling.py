@@ -324,7 +324,7 @@ async def next_size(ctx: ClusterContext, component: str, scaling: Scaling, body:
     if step := next_returning(ctx, component, scaling.out, body, wanted):
         what = f"recreating pod {pod_name(ctx.tc, component, step.ordinal)}, whose data is still in use"
         return Size(Replicas.raised(body, step.after), Waiting("ScalingOut", what))
-    kept = [ordinal for ordinal in here.ordinals if ordinal in wanted]
+    kept = sorted(set(here.ordinals).intersection(wanted.ordinals))
     left, unfinished = await cancel_removals(ctx, component, scaling.in_, body, kept)
     if unfinished:
         return Size(Replicas.unchanged(body), unfinished)

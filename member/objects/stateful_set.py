@@ -29,17 +29,17 @@ def stateful_set(
     Its partition is above all pods: Kubernetes rolls no pod until the upgrade lowers the partition. The annotation with
     ordinals to skip is copied but, without AdvancedStatefulSet, has no effect (lifecycle.md 4.4 BETTER).
     """
-    tc = component.tc
+    tc, name = component.tc, component.name
     if overlay := overlay_of(component):
         template, claims = _with_pod_fields(template, overlay), [_with_claim_fields(each, overlay) for each in claims]
-    pods = desired_ordinals(tc, component.name)
-    selector = labels.base_labels(tc, component.name)
-    slots = tc.metadata.annotations.get(slots_annotation(component.name))
+    pods = desired_ordinals(tc, name)
+    selector = labels.base_labels(tc, name)
+    slots = tc.metadata.annotations.get(slots_annotation(name))
     annotations = {} if slots is None or not component.type.has_delete_slots else {labels.DELETE_SLOTS: slots}
     spec: Json = {
         "replicas": pods.replicas,
         "selector": {"matchLabels": selector},
-        "serviceName": peer_service(tc, component.name),
+        "serviceName": peer_service(tc, name),
         "podManagementPolicy": component.pod_management_policy,
         "updateStrategy": _update_strategy(component, pods),
         "template": template,
@@ -49,7 +49,7 @@ def stateful_set(
     return {
         "apiVersion": (ADVANCED_STATEFUL_SETS if tc.metadata.counts_slots else STATEFUL_SETS).api_version,
         "kind": "StatefulSet",
-        "metadata": labels.object_meta(tc, member_name(tc, component.name), selector, annotations),
+        "metadata": labels.object_meta(tc, member_name(tc, name), selector, annotations),
         "spec": spec,
     }
 

@@ -38,15 +38,15 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
     namespace = tc.metadata.namespace
     stateful_sets: dict[str, Json] = {}
     mounted: dict[str, dict[str, str]] = {}
-    for part in components(tc):
-        live = listers.stateful_sets.get(namespace, member_name(tc, part.name))
+    for name in [part.name for part in components(tc)]:
+        live = listers.stateful_sets.get(namespace, member_name(tc, name))
         if live is None or not controls(tc.metadata.uid, live):
             continue
-        stateful_sets[part.name] = live.decode()
-        in_use = in_use_config_map_name(tc, part.name, stateful_sets[part.name])
+        stateful_sets[name] = live.decode()
+        in_use = in_use_config_map_name(tc, name, stateful_sets[name])
         config_map = listers.config_maps.get(namespace, in_use) if in_use else None
         if config_map is not None:
-            mounted[part.name] = config_map.decode().get("data") or {}
+            mounted[name] = config_map.decode().get("data") or {}
     config_files = {name: data.get(component_type(name).config.file, "") for name, data in mounted.items()}
     file = component_type("pd").config.file
     left = () if "pd" in stateful_sets else [data.get(file, "") for data in remaining_config(tc, "pd", listers)]
@@ -87,7 +87,7 @@ def running_without_spec(tc: Cluster, stateful_sets: Lister, components: Collect
     """The StatefulSets with replicas that the cluster controls but whose component the spec lacks, by component."""
     found = {}
     for name in components:
-        live = stateful_sets.get(tc.metadata.namespace, member_name(tc, name))
+        live = stateful_sets.get(tc.metadata.namespace, f"{tc.metadata.name}-{name}")
         if live is None or component_type(name).slot.spec(tc.spec) is not None:
             continue
         body = live.decode()

@@ -78,8 +78,8 @@ def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[st
     if not is_observed(live) and replicas_settled:
         return True
     counted = [pod for pod in pods if pod.metadata.name not in ignored_pods or not pod.metadata.deletion_timestamp]
-    revisions = [pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) for pod in counted]
-    return all(revisions) and any(revision != status.get("updateRevision") for revision in revisions)
+    revisions = {pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) for pod in counted}
+    return all(revisions) and bool(revisions - {status.get("updateRevision")})
 
 
 def image_of(live: Json, container: str) -> str:
