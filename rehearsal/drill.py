@@ -244,12 +244,8 @@ class _Watcher(Watcher):
         return any(stores.true_state(store, now) == "Disconnected" for store in stores.all())
 
     def _is_new(self) -> bool:
-        seen = [part for film in self._all for part in self._parts(film)]
+        seen: list[object] = [film.beyond_kubernetes() for film in self._all]
         if seen == self._looked_at:
             return False
         self._looked_at = seen
         return True
-
-    def _parts(self, film: Film) -> list[object]:
-        pd = film.pd
-        return [pd.stores.regions, [store.died_at is None for store in pd.stores.all()]] if pd else []

@@ -75,6 +75,11 @@ class Film:
         self._pd = self._world.data_plane.pd_cluster(*(joined or own)) or self._pd
         return self._pd
 
+    def beyond_kubernetes(self) -> list[object]:
+        """What frames with servers depend on and no object shows: it differs after each change."""
+        changes, stores = self._world.data_plane.visible_changes, self.pd.stores if self.pd else None
+        return [changes, stores.regions, [store.died_at for store in stores.all()]] if stores else [changes]
+
     @property
     def _tree(self) -> Json:
         return self._world.mirror.get(self._resource, self._namespace, self._name) or {}

@@ -173,7 +173,7 @@ def _fault(loss: Loss) -> Fault:
 
 @dataclass
 class _Camera(NoJudge):
-    """Films a world while servers and regions change, too."""
+    """Films a world when Kubernetes, servers or regions change."""
 
     world: SimulatedWorld
     film: Film
@@ -181,9 +181,7 @@ class _Camera(NoJudge):
 
     def step(self) -> None:
         """Look if something may have changed."""
-        pd = self.film.pd
-        regions = [pd.stores.regions, [store.died_at for store in pd.stores.all()]] if pd else []
-        now = [self.world.server.storage.version, regions]
+        now = [self.world.server.storage.version, self.film.beyond_kubernetes()]
         if now != self.seen:
             self.seen = now
             self.film.look()

@@ -115,6 +115,8 @@ class DataPlane:
         self._lock = interconnect.lock
         self._processes: list[Running] = []
         self._disks: dict[str, Disk] = {}
+        self.visible_changes = 0
+        """Grows with each change of processes that the kubelet can observe."""
         self._disturbances = -1
         """The network's `disturbances` at the last step."""
         self.network = Network(clock, directory, randomness, interconnect, domain, pause=pause, wake=self._wake)
@@ -292,6 +294,7 @@ class DataPlane:
             left = [each for each in awake if each.process.exit is None]
             is_changed = _visible(left) != before
         if is_changed:
+            self.visible_changes += 1
             self.changed()
         first = due if arrival is None else min(due, arrival)
         return None if first == _NEVER else first
