@@ -297,7 +297,7 @@ def _as_before(owner: Object, before: Json) -> Object:
 
 
 def _is_refused(outcomes: Mapping[str, Outcome]) -> bool:
-    return any(isinstance(outcome, Refused) for outcome in outcomes.values())
+    return Refused in map(type, outcomes.values())
 
 
 def _refuses(condition: Json, message: str) -> bool:

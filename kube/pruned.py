@@ -82,10 +82,10 @@ def _tree(kept: bytes) -> Json:
 def _missing(wanted: Json, there: Json) -> Json:
     """The fields of one tree that the other lacks, as a tree."""
     missing: Json = {}
-    for key, value in wanted.items():
-        if value is not None and key not in there:
+    for key, value in [(key, value) for key, value in wanted.items() if there.get(key) != value]:
+        if key not in there:
             missing[key] = value
-        elif isinstance(value, dict) and isinstance(there.get(key), dict) and (below := _missing(value, there[key])):
+        elif isinstance(value, dict) and isinstance(there[key], dict) and (below := _missing(value, there[key])):
             missing[key] = below
     return missing
 

@@ -240,6 +240,8 @@ def _cause(ctx: ClusterContext, member: Workload) -> NotDone | None:
 
 def _outage(ctx: ClusterContext, component: str) -> Waiting | None:
     """The wait for a component that this one needs and that is out of service."""
+    if not ctx.unavailable:
+        return None
     *needed, _ = with_needed(component_type(component))
     row = next((each for each in needed if each.name in ctx.unavailable), None)
     if row is None:

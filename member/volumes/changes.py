@@ -114,10 +114,11 @@ def _most_telling(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
-    live = ctx.stateful_set(spec.name)
-    if live is None or live.metadata.deletion_timestamp or predicates.in_phase(ctx.tc, spec.name, "Suspend"):
+    name = spec.name
+    live = ctx.stateful_set(name)
+    if live is None or live.metadata.deletion_timestamp or predicates.in_phase(ctx.tc, name, "Suspend"):
         return Done()
-    body, wanted = ctx.tree(live), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, spec.name)}}
+    body, wanted = ctx.tree(live), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, name)}}
     if sorted(names(body)) != sorted(names(wanted)):
         return Done("volumes were added or removed, which the component itself refuses")
     seen = _in_turn(ctx, spec, body, list(_moves(ctx, spec, body)))
@@ -140,13 +141,13 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     if blocked or isinstance(classes, Refused):
         return classes
     if resized:
-        return await _recreate(ctx, spec.name, live, body)
-    await annotate_owner(ctx, {labels.config_map_before_delete(spec.name): None})
+        return await _recreate(ctx, name, live, body)
+    await annotate_owner(ctx, {labels.config_map_before_delete(name): None})
     all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
     remaking = None if all_seen else await volume_replacement.remake(ctx, spec, body)
     if remaking or stale:
         return remaking or await volume_replacement.replace(ctx, spec, body, stale)
-    unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
+    unfinished = volume_replacement.finish(ctx, name, all_seen=all_seen)
     steps = (unfinished, _growing(ctx, moves), classes)
     return in_time_for(next((step for step in steps if not isinstance(step, Done)), Done()), *steps)
 
