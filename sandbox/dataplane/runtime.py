@@ -157,10 +157,11 @@ class DataPlane:
         return running
 
     def run_beside(self, running: Running, command: Sequence[str]) -> Running:
-        """Run a script, such as a hook, in the container of a process."""
+        """Run a hook in the container of a process, with time-outs as fast as the grace period that it races."""
         with self._lock:
             launch = replace(running.launch, command=tuple(command))
-            beside = Running(launch, self._make(launch, running.output), Output(self._clock))
+            patience = self._deps.timings.grace_second or 1.0
+            beside = Running(launch, self._make(launch, running.output, patience), Output(self._clock))
             self._processes.append(beside)
         self.changed()
         return beside
@@ -392,7 +393,7 @@ class DataPlane:
             running.process.answered(response)
         self.changed()
 
-    def _make(self, launch: Launch, log: Output) -> Process:
+    def _make(self, launch: Launch, log: Output, patience: float = 1.0) -> Process:
         if not is_script(launch.command):
             return self._program(launch)
         second = self._deps.timings.script_second
@@ -406,7 +407,7 @@ class DataPlane:
             uptime=lambda: self._clock.now() / (second or 1.0),
             says=log.say,
         )
-        return ScriptProcess(launch, container, self._clock, second)
+        return ScriptProcess(launch, container, self._clock, second, patience)
 
     def _has_program(self, name: str) -> bool:
         own = name.rpartition("/")[2]

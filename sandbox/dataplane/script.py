@@ -23,11 +23,14 @@ _KEPT = 20
 class ScriptProcess:
     """A shell as the first process of its container, which by default ignores SIGTERM."""
 
-    def __init__(self, launch: Launch, container: Container, clock: Clock, second: float) -> None:
-        """`second` is the duration of one second of a `sleep`."""
+    def __init__(
+        self, launch: Launch, container: Container, clock: Clock, second: float, patience: float = 1.0
+    ) -> None:
+        """`second` is the duration of one second of a `sleep`, `patience` of one second of a time-out."""
         name, text, options = _script(launch.command, container.read)
         self._clock = clock
         self._second = second
+        self._patience = patience
         self._log: list[str] = []
         self.printed: list[str] = []
         """The printed text; a reader takes it away."""
@@ -115,7 +118,9 @@ class ScriptProcess:
                 del self._log[:-_KEPT]
             match effect:
                 case Ask():
-                    self._question, self._certificate = effect.request, effect.certificate
+                    request = effect.request
+                    self._question = replace(request, timeout=request.timeout * self._patience)
+                    self._certificate = effect.certificate
                     return
                 case Run():
                     self.runs = replace(effect, replaces=True) if self._is_one_command else effect

@@ -64,6 +64,8 @@ class Kubelet:
         """The UIDs of adopted pods."""
         self._reserved: dict[str, str] = {}
         """The addresses of pods that have one already, by UID."""
+        self.cut_short: list[str] = []
+        """The pods, as `namespace/name`, whose hooks held their stop until the end of their grace periods."""
 
     @property
     def faults(self) -> KubeletFaults:
@@ -481,6 +483,8 @@ class Kubelet:
                 self._data_plane.stop(running)
         if now < run.kill_at and any(running.process.exit is None for running in live):
             return min(time for time in (run.kill_at, run.stop_at) if time is not None and time > now)
+        if pod["metadata"].get("deletionGracePeriodSeconds") and _are_running(run.hooks.values()):
+            self.cut_short.append(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
         for running in live:
             self._data_plane.kill(running)
         self._tell_ends(pod, run)

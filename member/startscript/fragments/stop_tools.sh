@@ -20,8 +20,9 @@ has_time() {
     [ "$(seconds)" -lt "$END" ]
 }
 
-# ask METHOD URL [BODY]: what a server answers; fails if it refuses, or cannot be reached.
+# ask METHOD URL [BODY]: what a server answers; fails if it refuses, cannot be reached, or the time is over.
 ask() {
+    has_time || return
     url=$2
     if ! command -v curl >/dev/null; then
         # BusyBox's wget

@@ -168,6 +168,14 @@ def test_a_hook_that_fails_emits_an_event_and_delays_nothing(cluster: OperatorWo
     assert ["PreStopHook failed"] == failures(cluster)
 
 
+def test_a_hook_does_not_hold_the_stop_of_its_pod_while_pd_has_no_leader(cluster: OperatorWorld) -> None:
+    cluster.world.faults.pd_no_leader(f"{NAMESPACE}/basic")
+    before = uids(cluster)["basic-pd-2"]
+    cluster.admin.delete(PODS, "basic-pd-2", NAMESPACE)
+    cluster.world.run_until(lambda: uids(cluster).get("basic-pd-2", before) != before, within=5.0)
+    assert ([], ["PreStopHook failed"]) == (cluster.world.kubelet.cut_short, failures(cluster))
+
+
 def test_a_roll_ends_its_own_evictions_and_a_users_stays(cluster: OperatorWorld) -> None:
     (users,) = (each.id for each in pd_of(cluster).stores.all() if each.address.startswith("basic-tikv-0."))
     pd_of(cluster).stores.evict(users, cluster.world.clock.now())

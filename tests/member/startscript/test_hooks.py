@@ -120,10 +120,36 @@ def test_the_end_of_the_hook_says_why_leaders_stay(
 
 
 def test_the_hook_ends_when_two_thirds_of_the_grace_period_are_over(tikv_pod: Pod) -> None:
-    tc = cluster(ticdc=CAPTURES, tikv={"terminationGracePeriodSeconds": 1})
-    done = run(tikv_pod, "tikv preStop", (0, ALL), (0, "[]"), (0, ""), (0, left(7)), tc=tc)
-    assert (1, "preStop: store 2 still leads some regions after 0 s\n") == (done.code, done.output)
-    assert "LIMIT=20\n" in hooks_of(cluster(ticdc=CAPTURES))["tikv preStop"]
+    tikv_pod.answers("curl", (0, ALL), (0, "[]"), (0, ""), (0, left(7)))
+    done, seconds = run_slowly(tikv_pod, hooks_of(cluster(ticdc=CAPTURES))["tikv preStop"])
+    assert (1, "preStop: store 2 still leads 7 regions after 20 s\n") == (done.code, done.output)
+    assert 21 == seconds
+
+
+@pytest.mark.parametrize(
+    ("component", "answer"), [("pd", '{"name": "demo-pd-0"}'), ("ticdc", '[{"id": "a"}, {"id": "b"}]')]
+)
+def test_a_hook_asks_nothing_after_its_time(component: str, answer: str, tmp_path: Path) -> None:
+    grace: Json = {"terminationGracePeriodSeconds": 32}
+    tc = cluster(pd=grace, ticdc=CAPTURES | grace)
+    pod = pod_of(component, tmp_path, SHELLS[0])
+    pod.answers("curl", (0, answer))
+    done, seconds = run_slowly(pod, hooks_of(tc)[f"{component} preStop"])
+    # 21 seconds, the end of a request, and a pause
+    assert (1, 24) == (done.code, seconds)
+
+
+def run_slowly(pod: Pod, script: str) -> tuple[Run, int]:
+    """Run a hook whose requests take 3 s each, as long as curl waits; also the seconds that it takes."""
+    clock, begins = pod.root / "uptime", 100
+    clock.write_text(f"{begins}.00 0.00")
+    for program, seconds in (("curl", "3"), ("sleep", "$1")):
+        passes = f'read -r now _ <"{clock}"\necho "$((${{now%.*}} + {seconds})).00 0.00" >"{clock}"\n'
+        text = (pod.root / "bin" / program).read_text().removeprefix("#!/bin/sh\n")
+        pod.replaces(program, f"#!/bin/sh\n{passes}{text}")
+    (pod.root / "var/lib/tikv").mkdir(exist_ok=True)
+    done = pod.run(script.replace("/proc/uptime", str(clock)))
+    return done, int(clock.read_text().partition(".")[0]) - begins
 
 
 def test_without_curl_tikv_stops_as_before(tikv_pod: Pod) -> None:
