@@ -10,7 +10,7 @@ from apis.identity import scheme, tls_enabled
 from apis.tidbcluster import TidbCluster
 from dataplane import ticdc
 from dataplane.addresses import PD_CLIENT_PORT, TIKV_STATUS_PORT
-from kube.objects import Json
+from kube.objects import Json, Object
 from member.startscript import options
 from member.startscript.fragments import assemble, expressions, fragment, settings
 
@@ -45,6 +45,11 @@ def tikv_hooks(tc: TidbCluster) -> Json:
         "postStart": _hook(tc, own, _START_LIMIT, *start, name="postStart"),
         "preStop": _hook(tc, own, _limit(own), *pd, fragment("stop_tikv")),
     }
+
+
+def has_tikv_hooks(pod_or_stateful_set: Object) -> bool:
+    """True if a pod of TiKV, or the next one of its StatefulSet, marks the evictions that its stop begins."""
+    return _MARK.encode() in pod_or_stateful_set.raw
 
 
 def ticdc_hooks(tc: TidbCluster) -> Json:

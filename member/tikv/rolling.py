@@ -43,6 +43,7 @@ from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting, poll_interval
 from member.polling import poll_on_progress
+from member.startscript.hooks import has_tikv_hooks
 from member.stores import evictions
 from member.stores.failover import ignored_pods
 from member.stores.kind import TIKV_STORES
@@ -217,9 +218,14 @@ def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]
     tikv, wanted = ctx.status.tikv, desired_ordinals(ctx.tc, "tikv")
     if not tikv.synced:
         return
+    own = ctx.stateful_set("tikv")
+    loses_hooks = own is not None and not has_tikv_hooks(own)
     for pod in pods_of(ctx, "tikv"):
         name, annotations = pod.metadata.name, pod.metadata.annotations
         store = store_of(ctx, TIKV_STORES, name)
+        if store is not None and loses_hooks and has_tikv_hooks(pod):
+            # its stop begins an eviction that the hook of no start ends (ADR 19)
+            evictions.remember(ctx, int(store.id))
         if store is None or not store.is_up or ordinal_of(name) not in wanted:
             continue
         if store.leader_count and not _is_marked(pod, store):

@@ -207,6 +207,22 @@ def test_the_annotation_restarts_three_components_and_its_withdrawal_does_again(
     assert plain.keys() == uids(world).keys()
 
 
+def test_the_operator_ends_an_eviction_if_the_pod_returns_without_hooks(world: OperatorWorld) -> None:
+    tree = graceful()
+    del tree["spec"]["ticdc"]
+    tree["spec"]["tikv"]["statefulSetUpdateStrategy"] = "OnDelete"
+    world.apply(tree)
+    world.run_until_ready(within=120.0)
+    annotate(world, None)
+    world.run(5.0)
+    before = uids(world)["basic-tikv-1"]
+    world.admin.delete(PODS, "basic-tikv-1", NAMESPACE)
+    world.run_until(lambda: is_back(world, "basic-tikv-1", before))
+    world.run(20.0)
+    assert set() == pd_of(world).stores.evicting
+    assert leaders(world, "basic-tikv-1") > 5
+
+
 def test_another_value_is_refused_and_nothing_is_written(cluster: OperatorWorld) -> None:
     before = uids(cluster)
     annotate(cluster, "yes")
