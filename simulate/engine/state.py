@@ -265,6 +265,12 @@ class State:
         return any(each.process.listens(row.ports[row.metrics_port]) for each in running)
 
     @property
+    def cut_short(self) -> list[str]:
+        """The pods whose hooks held their stop until Kubernetes killed them."""
+        killed = (each.split("/") for each in self._world.kubelet.cut_short)
+        return [pod for namespace, pod in killed if namespace == self.namespace and pod.startswith(f"{self.name}-")]
+
+    @property
     def captures(self) -> dict[str, Capture]:
         """The running captures of TiCDC by pod."""
         if self.pd is None or not self.pods("ticdc"):

@@ -83,6 +83,7 @@ ON_WRITE: Mapping[str, OnWrite] = {
     "I12-pdms": availability.pdms_i12,
     "7.1.1": order.by_priority,
     "F35": availability.f35,
+    "hook": availability.needed_eviction,
     "O4": control.o4,
     "O5": control.o5,
     "O11": losses.o11,
@@ -96,6 +97,7 @@ ON_STATE: Mapping[str, OnState] = {
     "I39": upkeep.unannotated_ddl_pause,
     "I46": losses.i46,
     "O8": control.o8,
+    "hook": availability.cut_short,
     "6.9": upkeep.lost_password,
 }
 

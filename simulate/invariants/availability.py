@@ -193,6 +193,21 @@ def i13(state: State) -> Iterator[str]:
             yield f"{name} serves as it should, and its store {store.id} still has an evict-leader scheduler"
 
 
+def cut_short(state: State) -> str | None:
+    """ADR 19: a hook ends before the grace period of its pod does, so that the server stops by itself."""
+    return f"the hook of {state.cut_short[-1]} held its stop until the pod was killed" if state.cut_short else None
+
+
+def needed_eviction(write: OperatorWrite) -> str | None:
+    """ADR 19: no eviction ends of a store whose pod is stopping, and whose hook waits for its leaders to leave."""
+    store = write.before.store(write.ended_eviction)
+    pod = write.before.get(PODS, pod_of(store)) if store else None
+    if store is None or pod is None or not pod["metadata"].get("deletionTimestamp") or store.died_at is not None:
+        return None
+    has_hook = any("preStop" in (each.get("lifecycle") or {}) for each in pod["spec"]["containers"])
+    return f"{write.call} lets leaders return to {pod_of(store)}, whose hook moves them away" if has_hook else None
+
+
 def i24(write: OperatorWrite) -> str | None:
     """A PD member is removed only by a majority of healthy members."""
     members = write.before.members

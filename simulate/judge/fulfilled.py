@@ -35,6 +35,9 @@ def unfulfilled(state: State, plan: Plan) -> Iterator[str]:
         yield from _class(state, component, spec_of(cluster, component).get("storageClassName"))
     if "tici" in cluster["spec"]:
         yield from _feed(state, cluster["spec"]["tici"]["s3"]["secretKey"])
+    for store in state.stores:
+        if state.pd is not None and store.id in state.pd.stores.evicting:
+            yield f"the leaders of store {store.id} at {store.address} are still evicted"
     if any(isinstance(event, Newer) for event in plan.events):
         yield from _pending(state, cluster)
     for restore in state.all(RESTORES):
