@@ -46,8 +46,10 @@ class Refused(Exception):
     """Raised if an extender has no answer for a pod; the message gives the reason."""
 
 
-def place(pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = lambda _nodes: {}) -> Verdict:
-    """Choose a node for a pod with the bound `volumes`: the emptiest that fits."""
+def place(
+    pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = lambda _nodes: {}, preferred: str = ""
+) -> Verdict:
+    """Choose a node for a pod with the bound `volumes`: the preferred one if it fits, else the emptiest that does."""
     reasons: Counter[str] = Counter()
     fitting = []
     affinities = [volume["spec"].get("nodeAffinity") for volume in volumes]
@@ -67,8 +69,9 @@ def place(pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = l
     if not fitting:
         listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         return Verdict(reason=f"0/{len(situation.nodes)} nodes are available: {listed or 'no nodes'}.")
-    chosen = min(fitting, key=lambda node: (_crowding(pod, node, situation), node["metadata"]["name"]))
-    return Verdict(node=chosen["metadata"]["name"])
+    names = {node["metadata"]["name"]: node for node in fitting}
+    chosen = min(names, key=lambda name: (name != preferred, _crowding(pod, names[name], situation), name))
+    return Verdict(node=chosen)
 
 
 def is_reachable(volume: Json, node: Json) -> bool:

@@ -37,6 +37,8 @@ class Scheduler:
         self._extenders = extenders or {}
         self.held: set[str] = set()
         """A fault: globs on `namespace/name` of pods that find no node."""
+        self.preferred: Mapping[str, str] = {}
+        """The nodes for pods that fit on several, by `namespace/name`."""
 
     def step(self) -> float | None:
         """Try every pending pod once, each with regard to the previous ones."""
@@ -66,7 +68,8 @@ class Scheduler:
         nodes = [node for node in situation.nodes if not chosen or node["metadata"]["name"] == chosen]
         there = [volume for volume in volumes if volume is not None]
         ask = partial(self._judge, pod, [each for each in claims if each not in bound])
-        verdict = place(pod, there, Situation(nodes, situation.pods), ask)
+        preferred = self.preferred.get(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", "")
+        verdict = place(pod, there, Situation(nodes, situation.pods), ask, preferred)
         if not verdict.node:
             if chosen:
                 # the node no longer fits: choose again before the volume is provisioned

@@ -278,7 +278,7 @@ class World:
             name: make(self._component_transport(name), self.clock, self._randomness)
             for name, make in (extenders or {}).items()
         }
-        scheduler = Scheduler(side.seen_by("scheduler"), made)
+        scheduler = self._scheduler = Scheduler(side.seen_by("scheduler"), made)
         stateful_sets = StatefulSets(side.seen_by("statefulset-controller"))
         advanced = [
             StatefulSets(side.seen_by("advanced-statefulset-controller"), resource)
@@ -334,6 +334,13 @@ class World:
                 self.server.load(resource, tree)
         self._provisioner.names |= {each["provisioner"] for each in objects.get(STORAGE_CLASSES, ())} - {NO_PROVISIONER}
         self.kubelet.adopt(each for each in objects.get(PODS, ()) if each.get("status", {}).get("phase") == "Running")
+
+    def prefer(self, nodes: Mapping[str, str]) -> None:
+        """From now on, schedule these pods, by `namespace/name`, on these nodes if they fit there.
+
+        Among several nodes, kube-scheduler's choice depends on the order of pods within milliseconds, and on chance.
+        """
+        self._scheduler.preferred = nodes
 
     def start(self) -> None:
         """Run in threads until `stop`."""

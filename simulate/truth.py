@@ -5,7 +5,7 @@ the gaps in service, the refusals, and the end. `kubectl tidb drill` must name w
 stops, which pods are replaced, and whether all becomes whole again. Each difference is a failure.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
@@ -122,17 +122,49 @@ def _disorder(planned: Iterable[Step], happened: Iterable[Step]) -> Iterator[str
 
 
 def drill_comes_true(engine: Engine, plan: Plan) -> Outcome:
-    """Drill a loss at a moment of a change from `changes`, both drawn from the plan's seed; compare the damage."""
+    """Drill a loss at a moment of a change from `changes`, both drawn from the plan's seed; compare the damage.
+
+    The drill takes from the world what a twin cannot know: which of the steps without an order precede the loss, and
+    which node a pod gets that fits on several.
+    """
     draw = SeededRandomness(f"drill {plan.name} {plan.seed}")
     with twin(engine, plan) as (scene, after):
         steps = change(scene, [after])[f"TidbCluster {KEY}"].steps
     step = pick(draw, ["", *map(named, steps)])
     loss = _loss(engine, draw)
     with twin(engine, replace(plan, given=())) as (scene, after):
-        (drilled,) = drill(scene, [after], loss, When(step=step))
-    happened = struck(engine, plan, loss, step)
-    found = damages_differ(drilled.damages[f"TidbCluster {KEY}"], happened)
-    return _outcome(engine, plan, (f"{loss} for {loss.seconds:g} s at {step or 'once'}: {each}" for each in found))
+        happened = struck(engine, plan, loss, due_by(step, steps))
+        scene.stage.world.prefer(happened.nodes)
+        moment = moment_of(happened.begun, step, steps)
+        (drilled,) = drill(scene, [after], loss, When(step=moment))
+    found = damages_differ(drilled.damages[f"TidbCluster {KEY}"], happened.damage)
+    return _outcome(engine, plan, (f"{loss} for {loss.seconds:g} s at {moment or 'once'}: {each}" for each in found))
+
+
+def due_by(step: str, planned: Sequence[Step], within: float = 0.0) -> set[str]:
+    """The steps that begin at most `within` seconds after a step; after the change itself if `step` is empty."""
+    begins = _begins(planned)
+    latest = begins.get(step, 0.0) + within
+    return {name for name, at in begins.items() if at <= latest}
+
+
+def moment_of(begun: Sequence[Step], step: str, planned: Sequence[Step]) -> str:
+    """The planned moment of a loss that the world met at a step: the last step by which no more are due than had begun.
+
+    That may be a later step, since the order of steps within two seconds is open.
+    """
+    begins = _begins(planned)
+    later = sorted(due_by(step, planned, _TOGETHER) - due_by(step, planned), key=begins.__getitem__)
+    reached = [name for name in later if all(has_begun(each, begun) for each in due_by(name, planned))]
+    return reached[-1] if reached else step
+
+
+def _begins(planned: Iterable[Step]) -> Mapping[str, float]:
+    """When each step begins; for a pod that restarts twice, the first time."""
+    found: dict[str, float] = {}
+    for step in sorted(planned, key=lambda each: each.begins):
+        found.setdefault(named(step), step.begins)
+    return found
 
 
 def _loss(engine: Engine, draw: Randomness) -> Loss:
@@ -144,18 +176,33 @@ def _loss(engine: Engine, draw: Randomness) -> Loss:
     return Loss(kind, {"node": node.name, "zone": node.zone, "pod": pod}.get(kind, ""), pick(draw, _RETURNS))
 
 
-def struck(engine: Engine, plan: Plan, loss: Loss, step: str) -> Damage:
-    """The damage in the world itself of a loss at the beginning of a step; at once without a step."""
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """The damage of a loss in a world. `begun` and `nodes` are as of the loss: steps, and nodes by `namespace/pod`."""
+
+    damage: Damage
+    begun: Sequence[Step]
+    nodes: Mapping[str, str]
+
+
+def struck(engine: Engine, plan: Plan, loss: Loss, steps: Collection[str]) -> Struck:
+    """Lose something in the world itself once these steps have begun; at once without any."""
     film = Film(engine.world, TIDB_CLUSTERS, NAMESPACE, NAME, engine.clock.now())
     film.see_servers()
     engine.begin(replace(plan, given=()))
     engine.judge = camera = _Camera(engine.world, film)
     engine.while_waiting = camera.step
-    engine.run_until(lambda: not step or has_begun(step, forecast(film.frames).steps), LONGEST)
-    at = round(engine.elapsed, 3)  # as in frames
+
+    def is_moment() -> bool:
+        found = forecast(film.frames).steps
+        return all(has_begun(step, found) for step in steps)
+
+    engine.run_until(is_moment, LONGEST)
+    at, begun = round(engine.elapsed, 3), forecast(film.frames).steps  # rounded as in frames
+    nodes = {f"{NAMESPACE}/{name}": pod.node for name, pod in film.frames[-1].pods.items()}
     Events(engine, [_fault(loss)])
     engine.run(_AFTERWARDS)
-    return damage(film.frames, at)
+    return Struck(damage(film.frames, at), begun, nodes)
 
 
 def _fault(loss: Loss) -> Fault:

@@ -382,6 +382,19 @@ def test_an_unschedulable_pod_has_a_reason(clock: FakeClock) -> None:
     world.stop()
 
 
+def test_a_preferred_node_wins_only_where_the_pod_fits(clock: FakeClock) -> None:
+    world = new_world(clock)
+    world.prefer({f"{NAMESPACE}/{name}": "node-2" for name in ("anywhere", "elsewhere")})
+    for name, selector in (("anywhere", {}), ("elsewhere", {"kubernetes.io/hostname": "node-1"}), ("other", {})):
+        spec = {"containers": [{"name": name, "image": "pause:3.9"}], "nodeSelector": selector}
+        world.client().create(PODS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}, NAMESPACE)
+    world.run_until_settled()
+
+    nodes = {name: pod(world, name)["spec"]["nodeName"] for name in ("anywhere", "elsewhere", "other")}
+    assert {"anywhere": "node-2", "elsewhere": "node-1", "other": "node-0"} == nodes
+    world.stop()
+
+
 def test_one_seed_is_one_run() -> None:
     def run() -> list[str]:
         clock = FakeClock()

@@ -7,14 +7,14 @@ import pytest
 
 from kube.objects import Json
 from rehearsal.damage import Damage, Failover, Outage, Spell
-from rehearsal.drill import Drilled, Loss, When, drill
+from rehearsal.drill import Drilled, Loss, When, drill, named
 from rehearsal.forecast import Floor, Step
 from simulate.engine.engine import Engine
 from simulate.engine.plan import Edit, Plan
 from simulate.engine.worlds import KEY, NAMESPACE
 from simulate.families.generate import generated
 from simulate.run import prepare
-from simulate.truth import changes, damages_differ, drill_comes_true, struck, twin
+from simulate.truth import changes, damages_differ, drill_comes_true, due_by, moment_of, struck, twin
 
 CHANGES: Mapping[str, tuple[str, Json]] = {
     "tidb": ("mortal-tidb", {"tidb": {"config": {"log": {"level": "warn"}}}}),
@@ -54,7 +54,8 @@ def test_the_worst_moment_of_a_drill_is_as_bad_in_the_world(change: str, kind: s
     expected = worst.damages[f"TidbCluster {KEY}"]
     # databases serve without an operator, and this change leaves no spare for another loss
     assert (kind != "operator") is expected.stops
-    assert not list(damages_differ(expected, struck(engine, plan, loss, worst.moment.step)))
+    steps = [worst.moment.step] if worst.moment.step else []
+    assert not list(damages_differ(expected, struck(engine, plan, loss, steps).damage))
 
 
 @pytest.mark.slow
@@ -77,11 +78,49 @@ def test_the_worst_moment_of_a_drill_is_as_bad_in_the_world(change: str, kind: s
         pytest.param("pair/tidb-label+tici-worker-upgrade@0", marks=pytest.mark.thorough),
         # the operator calls the roll stuck after ten minutes
         pytest.param("pair/tikv-upgrade+tidb-config@0", marks=pytest.mark.thorough),
+        # TiKV's pod, which is to be lost, restarts in the instant of that step or a tenth of a second later
+        "order/tiproxy+ticdc+tls",
+        # two pods without volumes are scheduled in one instant, or one after the other
+        pytest.param("order/tiproxy+tiflash+ticdc+pdms", marks=pytest.mark.thorough),
     ],
 )
 def test_a_drill_at_a_drawn_moment_comes_true(name: str) -> None:
     (plan,) = changes([generated(name)])
     assert not drill_comes_true(prepare(plan), plan).violations
+
+
+PLANNED = [
+    Step("basic-pd-0", "pd", "restarts", 0.0, 0.3),
+    Step("basic-tiproxy-0", "tiproxy", "restarts", 1.25, 1.5),
+    Step("basic-tikv-0", "tikv", "restarts", 1.35, 1.6),
+    Step("basic-tidb-0", "tidb", "restarts", 6.0, 9.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("step", "count", "moment"),
+    [
+        ("restart of basic-tiproxy-0", 2, "restart of basic-tiproxy-0"),
+        ("restart of basic-tiproxy-0", 3, "restart of basic-tikv-0"),
+        # a plan whose order was wrong by seconds does not come true
+        ("restart of basic-tiproxy-0", 4, "restart of basic-tikv-0"),
+        ("restart of basic-tidb-0", 4, "restart of basic-tidb-0"),
+        ("", 1, ""),
+        ("", 2, "restart of basic-tiproxy-0"),
+    ],
+)
+def test_a_drill_begins_with_the_steps_of_two_seconds_that_had_begun(step: str, count: int, moment: str) -> None:
+    assert moment == moment_of(PLANNED[:count], step, PLANNED)
+
+
+def test_a_drill_does_not_run_ahead_of_a_step_that_had_not_begun() -> None:
+    first, _, tikv, tidb = PLANNED
+    assert named(first) == moment_of([first, tikv, tidb], named(first), PLANNED)
+
+
+def test_a_loss_waits_for_the_steps_that_are_planned_before_it() -> None:
+    assert {named(step) for step in PLANNED[:3]} == due_by("restart of basic-tikv-0", PLANNED)
+    assert {"restart of basic-pd-0"} == due_by("", PLANNED)
 
 
 def test_each_effect_of_a_loss_is_compared() -> None:
