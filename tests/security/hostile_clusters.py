@@ -36,8 +36,8 @@ threads would leave nothing. A cgroup would take rights that not every machine g
 
 _LIMITED = f'{LIMIT}runpy.run_module("controller_manager", run_name="__main__", alter_sys=True)'
 
-_OF_THE_CHART = {"MALLOC_MMAP_THRESHOLD_": "131072"}
-"""Without it, the allocator keeps pieces of long answers for each thread: up to 90 MiB more after two minutes."""
+_OF_THE_CHART = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_ARENA_MAX": "1"}
+"""Without them, the allocator keeps pieces of long answers for each thread: up to 90 MiB more after two minutes."""
 
 _HONEST_PD = ("headers-without-end", "redirect-to-metadata", "crowds", "slow-body")
 """Modes in which servers also answer behind an honest PD, which the operator asks before them."""
