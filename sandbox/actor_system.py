@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ports.clock import Clock, FakeClock
 from ports.stopping import Stop
 from sandbox.actor import Actor, Runner
-from sandbox.mirror import Mirror, Versions
+from sandbox.mirror import History, Mirror
 from sandbox.notifier import Notifier
 
 _SYNC = 30.0
@@ -20,7 +20,7 @@ class NeverSettles(Exception):
 
 
 class ActorSystem:
-    """Runs actors. `versions` reports cheaply if a resource may have changed since the last poll."""
+    """Runs actors. `history` is that of the API server, if it is in this process."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class ActorSystem:
         notifier: Notifier,
         mirror: Mirror,
         actors: Iterable[Actor],
-        versions: Versions | None = None,
+        history: History | None = None,
     ) -> None:
         self._mirror = mirror
         self._runners = [Runner(actor, clock, notifier) for actor in actors]
-        self._versions = versions
+        self._history = history
 
     def start(self, stop: Stop) -> None:
         """Threads for the mirror and for every actor. Raises TimeoutError when the API cannot be listed."""
@@ -54,7 +54,7 @@ class ActorSystem:
 
     def turn(self) -> bool:
         """Give a turn to every actor with work at this instant; True if any had work."""
-        self._mirror.poll(self._versions)
+        self._mirror.poll(self._history)
         # every runner gets its turn in every round
         turned = [runner.turn() for runner in self._runners]
         return any(turned)

@@ -1,8 +1,8 @@
 """A copy of the objects that actors read, kept by list and watch.
 
-It can be driven in two ways: `start` runs a thread per resource; `poll` lists once in the calling thread, so that a
-single-threaded world is deterministic. An actor's own writes are shown immediately (`observe`), so it never acts twice
-on a state that it has changed.
+It can be driven in two ways: `start` runs a thread per resource; `poll` catches up once in the calling thread, so that
+a single-threaded world is deterministic. An actor's own writes are shown immediately (`observe`), so it never acts
+twice on a state that it has changed.
 """
 
 import threading
@@ -19,6 +19,7 @@ from kube.resources import Resource
 from ports.clock import Clock
 from ports.stopping import Stop
 from ports.transport import TransportError
+from sandbox.apiserver.storage import Change, Stored, TooOld
 from sandbox.indexed_objects import IndexedObjects
 from sandbox.notifier import Notifier
 
@@ -31,15 +32,22 @@ _PAUSE = 0.5
 _REMEMBERED_DELETIONS = 10_000
 
 
-class Versions(Protocol):
-    """Detects changes cheaply."""
+class History(Protocol):
+    """What the API server stores, read past its API: versions show cheaply whether something has changed."""
 
     @property
     def version(self) -> int:
         """The version of the latest write."""
 
+    @property
+    def compacted(self) -> int:
+        """Another number once earlier changes are unknown."""
+
     def version_of(self, resource: str) -> int:
         """The version of a resource's latest write."""
+
+    def changes_after(self, resource: str, version: int) -> Sequence[Change]:
+        """The changes of a resource since a version, in order. Raises TooOld."""
 
 
 class Mirror:
@@ -54,7 +62,7 @@ class Mirror:
         self._deleted: deque[str] = deque(maxlen=_REMEMBERED_DELETIONS)
         self._listed: set[Resource] = set()
         self._polled: dict[Resource, int] = {}
-        self._polled_at = -1
+        self._polled_at = self._compacted = -1
         self._synced = threading.Condition()
         self._threads: list[threading.Thread] = []
 
@@ -113,21 +121,45 @@ class Mirror:
                     raise TimeoutError(f"not listed within {timeout} s: {', '.join(missing)}")
                 self._clock.wait(self._synced, remaining)
 
-    def poll(self, versions: Versions | None = None) -> None:
-        """List every resource, or those whose version has changed. Raises ApiError, TransportError."""
-        if versions is None:
+    def poll(self, history: History | None = None) -> None:
+        """List every resource; with a history, take over what has changed since. Raises ApiError, TransportError."""
+        if history is None:
             for resource in self._objects:
                 self._list(resource)
             return
-        version = versions.version
+        version = history.version
         if version == self._polled_at:
             return
+        if history.compacted != self._compacted:
+            # versions may even have gone back
+            self._compacted = history.compacted
+            self._polled.clear()
         for resource in self._objects:
-            latest = versions.version_of(str(resource))
+            latest = history.version_of(str(resource))
             if self._polled.get(resource) != latest:
-                self._list(resource)
+                self._catch_up(resource, history)
                 self._polled[resource] = latest
         self._polled_at = version
+
+    def _catch_up(self, resource: Resource, history: History) -> None:
+        polled = self._polled.get(resource)
+        try:
+            changes = history.changes_after(str(resource), polled) if polled is not None else None
+        except TooOld:
+            changes = None
+        if changes is None:
+            self._list(resource)
+            return
+        for change in changes:
+            # most changes are own writes, which the mirror shows already
+            if change.type == "DELETED" or not self._shows(resource, change.stored):
+                seen = Object(change.stored.raw, resource.api_version, resource.kind)
+                self._apply(resource, change.type, seen)
+
+    def _shows(self, resource: Resource, stored: Stored) -> bool:
+        with self._lock:
+            known = self._objects[resource].get(f"{stored.namespace}/{stored.name}")
+        return known is not None and int(known["metadata"]["resourceVersion"]) >= stored.version
 
     def observe(self, resource: Resource, seen: Object) -> Json:
         """Show an object that a write has returned, unless the mirror has a newer one; return its tree."""
@@ -210,6 +242,8 @@ class Mirror:
         if kind == "BOOKMARK":
             return
         tree = changed.decode()
+        # a resource's versions share their storage
+        tree["apiVersion"] = resource.api_version
         with self._lock:
             objects = self._objects[resource]
             known = objects.get(_key(tree))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kube.client import Client
+from kube.objects import Json
 from kube.resources import CONFIG_MAPS
 from ports.clock import SystemClock
 from ports.randomness import SeededRandomness
@@ -43,7 +44,7 @@ def mirror(server: ApiServer, client: Client, notifier: Notifier) -> Iterator[Mi
     made.join()
 
 
-def config_map(name: str, value: str = "1") -> dict[str, object]:
+def config_map(name: str, value: str = "1") -> Json:
     return {"metadata": {"name": name, "namespace": "default"}, "data": {"key": value}}
 
 
@@ -95,3 +96,43 @@ def test_an_own_write_never_revives_a_deleted_object(client: Client, notifier: N
     mirror.observe(CONFIG_MAPS, created)
 
     assert [] == names(mirror)
+
+
+def test_a_mirror_that_reads_the_history_lists_once(server: ApiServer, client: Client, notifier: Notifier) -> None:
+    mirror = Mirror(client, (CONFIG_MAPS,), SystemClock(), notifier)
+    client.create(CONFIG_MAPS, config_map("a"), "default")
+    mirror.poll(server.storage)
+    client.create(CONFIG_MAPS, config_map("b"), "default")
+    client.delete(CONFIG_MAPS, "a", "default")
+    client.create(CONFIG_MAPS, config_map("a", "2"), "default")
+    client.delete(CONFIG_MAPS, "b", "default")
+    mirror.poll(server.storage)
+
+    assert client.get(CONFIG_MAPS, "a", "default").decode() == mirror.get(CONFIG_MAPS, "default", "a")
+    assert ["a"] == names(mirror)
+    assert 1 == server.audit.count(verb="list")
+
+
+def test_a_mirror_notices_that_the_history_has_gone_back(server: ApiServer, client: Client, notifier: Notifier) -> None:
+    mirror, before = Mirror(client, (CONFIG_MAPS,), SystemClock(), notifier), server.snapshot()
+    for index in range(3):
+        client.create(CONFIG_MAPS, config_map(f"lost-{index}"), "default")
+    mirror.poll(server.storage)
+    server.storage.restore(before, versions_go_back=True)
+    for index in range(5):
+        client.create(CONFIG_MAPS, config_map(f"new-{index}"), "default")
+    mirror.poll(server.storage)
+
+    assert [f"new-{index}" for index in range(5)] == names(mirror)
+
+
+def test_a_mirror_lists_after_more_changes_than_the_history_has(
+    server: ApiServer, client: Client, notifier: Notifier
+) -> None:
+    mirror = Mirror(client, (CONFIG_MAPS,), SystemClock(), notifier)
+    mirror.poll(server.storage)
+    for index in range(20):
+        client.create(CONFIG_MAPS, config_map(f"c-{index:02}"), "default")
+    mirror.poll(server.storage)
+
+    assert 20 == len(names(mirror))
