@@ -36,6 +36,9 @@ class Timings:
     secret_refresh: float = 1.0
     """The time until a changed Secret is visible in containers that mount it."""
     node_heartbeat: float = 10.0
+    """The interval at which a node reports, and a silent one is noticed."""
+    node_lease_renewal: float = 10.0
+    """The interval at which a node renews its Lease, which no part of the sandbox reads."""
     node_monitor_grace: float = 0.0
     """The time without heartbeats after which a node is NotReady."""
 

@@ -65,7 +65,7 @@ def three_nodes() -> tuple[NodeSpec, ...]:
 
 
 class Nodes:
-    """Registers the machines and sends their heartbeats: a separate actor."""
+    """Registers the machines, reports for them and renews their Leases: a separate actor."""
 
     name = "nodes"
     watches: tuple[Hashable, ...] = (NODES,)
@@ -73,14 +73,15 @@ class Nodes:
     def __init__(self, cluster: Cluster, specs: Iterable[NodeSpec], timings: Timings) -> None:
         self._cluster = cluster
         self._heartbeat = timings.node_heartbeat
+        self._renewal = timings.node_lease_renewal
         self._grace = timings.node_monitor_grace
         self._silent_since: dict[str, float] = {}
-        self._due = 0.0
+        self._due = self._renewal_due = 0.0
         self.specs = {spec.name: spec for spec in specs}
         self.faults = KubeletFaults()
 
     def step(self) -> float:
-        """Register, and send a heartbeat when it is due; return when the next one is."""
+        """Register, report, and renew Leases when that is due; return when to run again."""
         now = self._cluster.clock.now()
         self._silent_since = {
             name: self._silent_since.get(name, now) for name in self.specs if self.faults.is_silent(name)
@@ -91,11 +92,13 @@ class Nodes:
                 self._report(spec, node, now)
             elif not self.faults.is_silent(spec.name):
                 self._cluster.create(NODES, spec.tree())
+        if now >= self._renewal_due:
+            self._renew()
+            self._renewal_due = now + self._renewal
         if now >= self._due:
-            self._beat()
             self._due = now + self._heartbeat
         missed = (since + self._grace for since in self._silent_since.values())
-        return min([self._due, *(time for time in missed if time > now)])
+        return min([self._due, self._renewal_due, *(time for time in missed if time > now)])
 
     def _report(self, spec: NodeSpec, node: Json, now: float) -> None:
         before: Json = node.get("status", {})
@@ -124,7 +127,8 @@ class Nodes:
         if any(before.get(key) != value for key, value in wanted.items()):
             self._cluster.set_status(NODES, node, before | wanted)
 
-    def _beat(self) -> None:
+    def _renew(self) -> None:
+        """Renew the Leases of the nodes that are not silent."""
         for name in self.specs:
             if self.faults.is_silent(name):
                 continue

@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime
 
+from kube.resources import LEASES
 from rehearsal.stage import Stage
+from sandbox.kubelet.nodes import three_nodes
 from sandbox.timings import Timings
 from tests.operator_world import OperatorWorld
 
@@ -11,6 +13,13 @@ def test_the_fraction_of_the_second_at_which_a_user_asks_does_not_count() -> Non
     """With it, the same drill showed failovers up to ten seconds later or earlier."""
     with Stage([], datetime(2026, 11, 29, 4, 40, 16, 123456, tzinfo=UTC), Timings.real()) as stage:
         assert datetime(2026, 11, 29, 4, 40, 16, tzinfo=UTC) == stage.clock.wall()
+
+
+def test_nodes_renew_no_leases_that_nobody_reads() -> None:
+    """Of fifty nodes they took a tenth of the CPU of a plan."""
+    with Stage(three_nodes(), datetime(2026, 11, 29, tzinfo=UTC), Timings.real()) as stage:
+        stage.run(lambda: False, 60.0)
+        assert 0 == stage.world.server.audit.count(verb="patch", resource=str(LEASES), code=200)
 
 
 def test_a_waiting_operator_polls_at_its_pace() -> None:
