@@ -52,9 +52,10 @@ def place(
     """Choose a node for a pod with the bound `volumes`: the preferred one if it fits, else the emptiest that does."""
     reasons: Counter[str] = Counter()
     fitting = []
+    spread = [_Spread(rule, pod, situation) for rule in pod["spec"].get("topologySpreadConstraints") or ()]
     affinities = [volume["spec"].get("nodeAffinity") for volume in volumes]
     for node in situation.nodes:
-        reason = _refusal(pod, affinities, node, situation)
+        reason = _refusal(pod, affinities, spread, node, situation)
         if reason:
             reasons[reason] += 1
         else:
@@ -79,23 +80,21 @@ def is_reachable(volume: Json, node: Json) -> bool:
     return _terms_match((volume["spec"].get("nodeAffinity") or {}).get("required"), labels_of(node))
 
 
-def _refusal(pod: Json, volumes: Sequence[Json | None], node: Json, situation: Situation) -> str:
+def _refusal(
+    pod: Json, volumes: Sequence[Json | None], spread: Iterable["_Spread"], node: Json, situation: Situation
+) -> str:
     """Why a node does not fit; empty if it does."""
     labels, spec, machine = labels_of(node), pod["spec"], node["spec"]
     selector: Mapping[str, str] = spec.get("nodeSelector") or {}
     wanted = selector.items() <= labels.items() and _terms_match(_required(spec, "nodeAffinity"), labels)
     reachable = all(_terms_match((affinity or {}).get("required"), labels) for affinity in volumes)
-    spread = spec.get("topologySpreadConstraints") or ()
     checks = (
         (not machine.get("unschedulable") or _tolerates(spec, _CORDONED), "node(s) were unschedulable"),
         (holds(node, "Ready") and _tolerates(spec, machine.get("taints") or ()), "node(s) had untolerated taint(s)"),
         (wanted, "node(s) didn't match Pod's node affinity/selector"),
         (reachable, "node(s) didn't match PersistentVolume's node affinity"),
         (not _repelled(pod, node, situation), "node(s) didn't match pod anti-affinity rules"),
-        (
-            all(_spreads(rule, pod, node, situation) for rule in spread),
-            "node(s) didn't match pod topology spread constraints",
-        ),
+        (all(rule.holds(node) for rule in spread), "node(s) didn't match pod topology spread constraints"),
     )
     return next((reason for fits, reason in checks if not fits), "") or _insufficient(spec, node, situation)
 
@@ -178,23 +177,30 @@ def _in_domain(key: str, node: Json, situation: Situation) -> list[Json]:
     return [pod for pod in situation.pods if pod["spec"].get("nodeName") in names]
 
 
-def _spreads(rule: Json, pod: Json, node: Json, situation: Situation) -> bool:
-    """True if a DoNotSchedule constraint still holds with the pod on the node."""
-    if rule.get("whenUnsatisfiable") == "ScheduleAnyway":
-        return True
-    key = rule["topologyKey"]
-    if key not in labels_of(node):
-        return False
-    counts: Counter[str] = Counter()
-    zones = {each["metadata"]["name"]: labels_of(each)[key] for each in situation.nodes if key in labels_of(each)}
-    counts.update(dict.fromkeys(zones.values(), 0))
-    for other in situation.pods:
-        domain = zones.get(other["spec"].get("nodeName", ""))
-        same = other["metadata"]["namespace"] == pod["metadata"]["namespace"]
-        if domain is not None and same and matches(rule.get("labelSelector"), labels_of(other)):
-            counts[domain] += 1
-    own = int(matches(rule.get("labelSelector"), labels_of(pod)))
-    return bool(counts[labels_of(node)[key]] + own - min(counts.values()) <= rule.get("maxSkew", 1))
+class _Spread:
+    """A topology spread constraint of a pod; with ScheduleAnyway it always holds."""
+
+    def __init__(self, rule: Json, pod: Json, situation: Situation) -> None:
+        self._key: str = rule["topologyKey"]
+        self._binds = rule.get("whenUnsatisfiable") != "ScheduleAnyway"
+        selector, namespace = rule.get("labelSelector"), pod["metadata"]["namespace"]
+        labelled = [node for node in situation.nodes if self._key in labels_of(node)]
+        domains = {node["metadata"]["name"]: labels_of(node)[self._key] for node in labelled}
+        self._counts: Counter[str] = Counter(dict.fromkeys(domains.values(), 0))
+        for other in situation.pods if self._binds else ():
+            domain = domains.get(other["spec"].get("nodeName", ""))
+            same = other["metadata"]["namespace"] == namespace
+            if domain is not None and same and matches(selector, labels_of(other)):
+                self._counts[domain] += 1
+        own = int(matches(selector, labels_of(pod)))
+        self._most = min(self._counts.values(), default=0) + rule.get("maxSkew", 1) - own
+
+    def holds(self, node: Json) -> bool:
+        """True if the constraint still holds with the pod on the node."""
+        if not self._binds:
+            return True
+        domain = labels_of(node).get(self._key)
+        return domain is not None and self._counts[domain] <= self._most
 
 
 def _crowding(pod: Json, node: Json, situation: Situation) -> tuple[int, int]:
