@@ -28,7 +28,9 @@ class Change:
 
 def flush(cluster: PdCluster, now: float) -> None:
     """Write the changes of all tasks up to now; a task whose storage fails is paused with the error."""
-    if cluster.leader is None or not all(map(cluster.stores.is_led, range(len(cluster.stores.regions)))):
+    if not cluster.streams or cluster.leader is None:
+        return
+    if not all(map(cluster.stores.is_led, range(len(cluster.stores.regions)))):
         return
     for name, stream in list(cluster.streams.items()):
         task = LogTask(cluster.etcd, name, lambda: now)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers_of, schedule
+from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_on, peers_on, schedule
 
 RULES = Rules(replicas=3, peer_moves=5, leader_moves=10, election=1.0)
 
@@ -27,12 +27,12 @@ def settled(regions: Sequence[Region], places: Sequence[Place], rules: Rules = R
 
 def peers(regions: Sequence[Region], *stores: int) -> list[int]:
     """The number of regions on each store."""
-    return [peers_of(regions, store) for store in stores]
+    return [peers_on(regions)[store] for store in stores]
 
 
 def leaders(regions: Sequence[Region], *stores: int) -> list[int]:
     """The number of regions that each store leads."""
-    return [leaders_of(regions, store) for store in stores]
+    return [leaders_on(regions)[store] for store in stores]
 
 
 _STORES = st.integers(0, 5)

@@ -32,17 +32,12 @@ class Config:
         given = tomllib.loads(toml)
         for section in self.sections:
             self._merge(section, given.get(section, {}))
-        _ = self.max_store_down_time, self.max_replicas
+        _ = self.max_replicas
 
     @property
     def max_replicas(self) -> int:
         """The number of peers of a region."""
         return int(self.sections["replication"]["max-replicas"])
-
-    @property
-    def max_store_down_time(self) -> float:
-        """Seconds of silence after which a store is Down."""
-        return seconds(self.sections["schedule"]["max-store-down-time"])
 
     @property
     def location_labels(self) -> tuple[str, ...]:
@@ -68,6 +63,8 @@ class Config:
     def _merge(self, section: str, values: Mapping[str, object]) -> None:
         for key, value in values.items():
             self.sections[section][key] = _as_shown(value, self.sections[section].get(key))
+        self.max_store_down_time = seconds(self.sections["schedule"]["max-store-down-time"])
+        """Seconds of silence after which a store is Down."""
 
 
 def lease(toml: str) -> int:

@@ -3,7 +3,8 @@
 Pure: a placement in, the next placement out. No keys.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sandbox.timings import Timings
@@ -70,14 +71,14 @@ def schedule(regions: Sequence[Region], places: Sequence[Place], rules: Rules) -
     return board.regions
 
 
-def peers_of(regions: Sequence[Region], store: int) -> int:
-    """The number of regions with a peer on a store."""
-    return sum(store in region.peers for region in regions)
+def peers_on(regions: Iterable[Region]) -> Counter[int]:
+    """The number of regions with a peer on a store, by store."""
+    return Counter(peer for region in regions for peer in region.peers)
 
 
-def leaders_of(regions: Sequence[Region], store: int) -> int:
-    """The number of regions that a store leads."""
-    return sum(store == region.leader for region in regions)
+def leaders_on(regions: Iterable[Region]) -> Counter[int]:
+    """The number of regions that a store leads, by store."""
+    return Counter(region.leader for region in regions if region.leader is not None)
 
 
 class _Board:
@@ -87,8 +88,9 @@ class _Board:
         self.regions = list(regions)
         self.places: Mapping[int, Place] = {place.id: place for place in places}
         self.dead = {place.id for place in places if place.dead_for is not None}
-        self.peers = {place.id: peers_of(regions, place.id) for place in places}
-        self.leaders = {place.id: leaders_of(regions, place.id) for place in places}
+        peers, leaders = peers_on(regions), leaders_on(regions)
+        self.peers = {place.id: peers[place.id] for place in places}
+        self.leaders = {place.id: leaders[place.id] for place in places}
 
     def put(self, index: int, peers: tuple[int, ...], leader: int | None) -> None:
         """Replace the placement of a region."""

@@ -313,15 +313,16 @@ def _ms_primary(call: _Call) -> Response:
 
 def _stores(call: _Call) -> Response:
     states = {int(state) for state in call.query.get("state", [])} or {0, 1}
-    found = [_store(call, store) for store in call.cluster.stores.all() if store.proto_state in states]
+    now = call.now
+    found = [_store(call, store, now) for store in call.cluster.stores.all() if store.proto_state in states]
     return _json(200, {"count": len(found), "stores": found})
 
 
 def _get_store(call: _Call) -> Response:
-    return _json(200, _store(call, call.cluster.stores.get(int(call.names[0]))))
+    return _json(200, _store(call, call.cluster.stores.get(int(call.names[0])), call.now))
 
 
-def _store(call: _Call, store: Store) -> Json:
+def _store(call: _Call, store: Store, now: float) -> Json:
     tree: Json = {"id": store.id, "address": store.address}
     if store.labels:
         tree["labels"] = store_labels(store)
@@ -337,8 +338,8 @@ def _store(call: _Call, store: Store) -> Json:
     }
     if store.node_state:
         tree["node_state"] = int(store.node_state)
-    tree["state_name"] = call.cluster.stores.state_name(store, call.now)
-    used, leaders = store.peers * _REGION_BYTES, call.cluster.stores.reported_leaders(store, call.now)
+    tree["state_name"] = call.cluster.stores.state_name(store, now)
+    used, leaders = store.peers * _REGION_BYTES, call.cluster.stores.reported_leaders(store, now)
     available = store.capacity // 20 if store.low_space else store.capacity - used
     status = {
         "capacity": readable_size(store.capacity),

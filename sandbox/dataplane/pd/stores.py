@@ -12,7 +12,7 @@ from kube.objects import Json
 from sandbox.dataplane.pd.config import Config
 from sandbox.dataplane.pd.learners import Learners, learners_on, place
 from sandbox.dataplane.pd.placement import Placement
-from sandbox.dataplane.pd.regions import Place, Region, Rules, Term, leaders_of, peers_of, schedule
+from sandbox.dataplane.pd.regions import Place, Region, Rules, Term, leaders_on, peers_on, schedule
 from sandbox.timings import Timings
 
 FIRST_STORE = 1
@@ -163,7 +163,7 @@ class Stores:
         """The number of regions that a store leads, as far as reported to PD's leader."""
         if self._term.is_prepared(now):
             return store.leaders
-        return leaders_of(self.regions[: self.reported_regions(now)], store.id)
+        return leaders_on(self.regions[: self.reported_regions(now)])[store.id]
 
     def reported_regions(self, now: float) -> int:
         """The number of regions whose leaders have reported to PD's leader; the first ones report first."""
@@ -453,9 +453,10 @@ class Stores:
         self._scheduled_at = min((time for time in self._future() if time > now), default=float("inf"))
 
     def _count(self) -> None:
+        peers, leaders = peers_on(self.regions), leaders_on(self.regions)
         for store in self._by_id.values():
-            store.peers = peers_of(self.regions, store.id) + learners_on(self.learners, store.id)
-            store.leaders = leaders_of(self.regions, store.id)
+            store.peers = peers[store.id] + learners_on(self.learners, store.id)
+            store.leaders = leaders[store.id]
 
     def _future(self) -> list[float]:
         """The times at which the silence of dead stores takes effect."""
