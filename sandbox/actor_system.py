@@ -20,7 +20,7 @@ class NeverSettles(Exception):
 
 
 class ActorSystem:
-    """Runs actors. `history` is that of the API server, if it is in this process."""
+    """Runs actors. `history` is what the API server stores, if that runs in this process."""
 
     def __init__(
         self,

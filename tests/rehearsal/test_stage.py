@@ -15,7 +15,7 @@ def test_the_fraction_of_the_second_at_which_a_user_asks_does_not_count() -> Non
         assert datetime(2026, 11, 29, 4, 40, 16, tzinfo=UTC) == stage.clock.wall()
 
 
-def test_nodes_renew_no_leases_that_nobody_reads() -> None:
+def test_nodes_renew_no_leases() -> None:
     """Of fifty nodes they took a tenth of the CPU of a plan."""
     with Stage(three_nodes(), datetime(2026, 11, 29, tzinfo=UTC), Timings.real()) as stage:
         stage.run(lambda: False, 60.0)
