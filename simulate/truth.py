@@ -124,8 +124,8 @@ def _disorder(planned: Iterable[Step], happened: Iterable[Step]) -> Iterator[str
 def drill_comes_true(engine: Engine, plan: Plan) -> Outcome:
     """Drill a loss at a moment of a change from `changes`, both drawn from the plan's seed; compare the damage.
 
-    The drill takes from the world what a twin cannot know: which of the steps without an order precede the loss, and
-    which node a pod gets that fits on several.
+    The drill takes from the world what a twin cannot know: which stores have a region in common, which of the steps
+    without an order precede the loss, and which node a pod gets that fits on several.
     """
     draw = SeededRandomness(f"drill {plan.name} {plan.seed}")
     with twin(engine, plan) as (scene, after):
@@ -133,12 +133,21 @@ def drill_comes_true(engine: Engine, plan: Plan) -> Outcome:
     step = pick(draw, ["", *map(named, steps)])
     loss = _loss(engine, draw)
     with twin(engine, replace(plan, given=())) as (scene, after):
+        _place_regions(engine, scene)
         happened = struck(engine, plan, loss, due_by(step, steps))
         scene.stage.world.prefer(happened.nodes)
         moment = moment_of(happened.begun, step, steps)
         (drilled,) = drill(scene, [after], loss, When(step=moment))
     found = damages_differ(drilled.damages[f"TidbCluster {KEY}"], happened.damage)
     return _outcome(engine, plan, (f"{loss} for {loss.seconds:g} s at {moment or 'once'}: {each}" for each in found))
+
+
+def _place_regions(engine: Engine, scene: Scene) -> None:
+    """Place the twin's regions, a sample with the right counts, as in the world."""
+    own, real = (world.data_plane.pd_cluster(NAMESPACE, NAME) for world in (scene.stage.world, engine.world))
+    if own is not None and real is not None:
+        own.stores.regions = list(real.stores.regions)
+        own.stores.reschedule(scene.stage.clock.now())
 
 
 def due_by(step: str, planned: Sequence[Step], within: float = 0.0) -> set[str]:
