@@ -196,6 +196,7 @@ class Operator:
         self.caches = informers.caches()
         self.secrets = secret_metadata.informer_for(SECRETS)
         self._seen = -1
+        self._synced_at = self._held_until = clock.now()
         self.resyncs = True
         self.timers.call_at(clock.now() + RESYNC, self._resync)
 
@@ -217,18 +218,20 @@ class Operator:
         """Let the world run until the operator may have work: a change, its next timer, or the time `end`.
 
         It stops earlier at a moment at which something `is_new` to the caller. With a `pace`, timers fire so many
-        seconds from now at the earliest, and later while they `may_wait`; changes that the operator does not follow
-        are none.
+        seconds after the last sync at the earliest, and later while they `may_wait`; changes that the operator does not
+        follow are none, and one that needs no sync fires no timer either.
         """
         has_news = self._sees_news if pace else self.has_news
         is_woken = lambda: has_news() or is_new()  # noqa: E731
         due, now = self.timers.next_due(), self.clock.now()
-        until = end if due is None else min(max(due, now + pace), end)
-        pause = until - now
+        until = end if due is None else max(min(max(due, self._synced_at + pace), end), now)
+        pause = max(until - now, pace)
         while not self._world.advance(max(until - self._world.clock.now(), 0.0), is_woken):
             if not pace or until >= end or not may_wait():
+                self._held_until = now
                 return
             until = min(until + pause, end)
+        self._held_until = until if pace else now
 
     def _sees_news(self) -> bool:
         """True if the caches, which follow what the operator reads, show something new."""
@@ -244,8 +247,11 @@ class Operator:
     def step(self) -> bool:
         """Look, and sync one ready key; True if one was ready."""
         self.look()
-        self.timers.fire_due()
+        if self.clock.now() >= self._held_until:
+            self.timers.fire_due()
         worked = any(controller.process_ready_item() for controller in self.controllers)
+        if worked:
+            self._synced_at = self.clock.now()
         self.recorder.send_queued()
         return worked
 

@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime
 
-from kube.resources import LEASES
+from kube.resources import CONFIG_MAPS, LEASES
 from rehearsal.stage import Stage
 from sandbox.kubelet.nodes import three_nodes
 from sandbox.timings import Timings
-from tests.operator_world import OperatorWorld
+from tests.operator_world import NAMESPACE, OperatorWorld
 
 
 def test_the_fraction_of_the_second_at_which_a_user_asks_does_not_count() -> None:
@@ -29,4 +29,19 @@ def test_a_waiting_operator_polls_at_its_pace() -> None:
     world.operator.timers.call_at(began + 0.5, lambda: None)
     world.operator.let_pass(began + 10.0, pace=2.0)
     assert 2.0 == world.clock.now() - began
+    world.stop()
+
+
+def test_a_change_that_needs_no_sync_ends_no_wait() -> None:
+    """E.g. a container of a new pod starts, which woke an operator for a poll that could have waited."""
+    world, fired = OperatorWorld(), list[float]()
+    world.operator.work()
+    began = world.clock.now()
+    world.operator.timers.call_at(began + 0.5, lambda: fired.append(world.clock.now() - began))
+    world.world.advance(1.0)
+    world.admin.create(CONFIG_MAPS, {"metadata": {"name": "another"}}, NAMESPACE)
+    for _ in range(2):
+        world.operator.let_pass(began + 10.0, pace=2.0)
+        world.operator.work()
+    assert [2.0] == fired
     world.stop()
