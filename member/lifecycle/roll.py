@@ -400,7 +400,10 @@ async def _restart_unready(
     view: RollView, step: Restart | Replace, pods: Sequence[RollingPod], no_restarts: UpdateStrategy
 ) -> Roll:
     """Restart a pod on the old revision that is not Ready."""
-    may_go = await _may_go(view, step, pods)
+    if _is_being_restarted(view, step):
+        may_go: MayGo | NotDone = spared(step.pod.name, "it already leaves, and returns on the newest revision")
+    else:
+        may_go = await _may_go(view, step, pods)
     if not isinstance(may_go, MayGo):
         if not view.reaches(0) and (forced := view.rolling.forced(view.ctx)):
             return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, _FORCED))
@@ -417,6 +420,16 @@ async def _restart_unready(
     return _restart(
         view, step, may_go, no_restarts, f"pod {pod.name} is not Ready on the old revision; restarting it first"
     )
+
+
+def _is_being_restarted(view: RollView, step: Restart | Replace) -> bool:
+    """True if Kubernetes recreates a pod on the newest revision without another write, and only others would be asked.
+
+    The pod leaves or is gone. Whether it may go then decides nothing.
+    """
+    if not view.rolling.asks_others or isinstance(step, Replace) or step.pod.exists:
+        return False
+    return view.is_recorded and view.reaches(step.pod.ordinal)
 
 
 async def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[RollingPod]) -> MayGo | NotDone:

@@ -66,7 +66,8 @@ class Rolling:
 
     `spare`: evidence that the data plane can do without a pod that is not Ready, after moving away what the pod serves.
     It returns a Silence if the data plane cannot be asked; a DataPlaneError counts as one. `forced`: evidence that the
-    data plane cannot be observed, if the user wants the restart nevertheless.
+    data plane cannot be observed, if the user wants the restart nevertheless. `asks_others`: `spare` moves nothing away
+    but asks each other pod, so it is not called for a pod that already leaves.
 
     `refused_upgrade`: the refusal of the version in the spec, known before any pod restarts. Components that upgrade
     earlier or later then keep their version, too.
@@ -87,6 +88,7 @@ class Rolling:
     forced: Callable[[OwnContext], Evidence | None] = _nothing_to_do
     refused_upgrade: Callable[[OwnContext], Refused | None] = _nothing_to_do
     leader: Callable[[OwnContext], str] = lambda _: ""
+    asks_others: bool = False
 
     @property
     def announces(self) -> bool:

@@ -49,4 +49,5 @@ ROLLING = Rolling(
     _prepare,
     lambda ctx: ignored_pods(ctx, TIFLASH_STORES),
     spare=_spare,
+    asks_others=True,
 )

@@ -407,4 +407,5 @@ ROLLING = Rolling(
     lambda ctx: ignored_pods(ctx, TIKV_STORES),
     resume=resume,
     spare=_spare,
+    asks_others=True,
 )

@@ -807,6 +807,20 @@ def test_does_not_wait_for_a_store_that_only_the_operator_cannot_reach(wide: Ope
 
 
 @pytest.mark.slow
+@pytest.mark.rule("F13")
+def test_asks_no_store_whether_a_pod_may_go_that_already_leaves(wide: OperatorWorld) -> None:
+    """Of 50 stores, each poll asked 49 for as long as the pod took to stop."""
+    wide.world.faults.pod_terminating(f"{NAMESPACE}/basic-tikv-2")
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(says(wide, "waiting for pod basic-tikv-2 to be recreated"), 20.0)
+    wide.operator.dataplane.requests.clear()
+    wide.run(20.0)
+    asked = [request.url for request in wide.operator.dataplane.requests]
+    assert any("/stores" in url for url in asked)
+    assert [] == [url for url in asked if "20180" in url]
+
+
+@pytest.mark.slow
 @pytest.mark.rule("F19", "#4335")
 def test_restarts_a_single_tikv_without_an_eviction(basic: OperatorWorld) -> None:
     before = uids(basic, "tikv")
