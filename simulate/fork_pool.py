@@ -54,7 +54,7 @@ class ForkPool:
 
     def _world(self, plan: Plan) -> Engine:
         """The world at a plan's starting point, prepared on first use."""
-        place = msgspec.json.encode([plan.world, plan.cluster, plan.neighbours, plan.joined])
+        place = msgspec.json.encode([plan.world, plan.cluster, plan.neighbours, plan.joined, plan.rechecks])
         engine = self._worlds.get(place)
         if engine is None:
             engine = self._worlds[place] = prepare(plan)

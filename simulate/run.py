@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 import msgspec
@@ -94,7 +95,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def prepare(plan: Plan, show: Show | None = None) -> Engine:
     """The world at a plan's starting point. Raises NotReady."""
-    settings = SETTINGS.get(plan.cluster, DEFAULTS)
+    settings = replace(SETTINGS.get(plan.cluster, DEFAULTS), rechecks=plan.rechecks)
     storage = STORAGE.get(plan.cluster, ())
     engine = Engine(show, settings, NODES.get(plan.cluster), advanced=plan.cluster in ADVANCED, storage=storage)
     if plan.world == "empty":

@@ -23,6 +23,7 @@ Every edit and fault has a trigger.
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
+from zlib import crc32
 
 import msgspec
 import yaml
@@ -396,6 +397,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def ends_in(self) -> tuple[str, ...]:
         """The reasons in which it may be at rest."""
         return reasons(self.ends)
+
+    @property
+    def rechecks(self) -> bool:
+        """True for one plan in four, by its name: the operator decides again although no input has changed, and two
+        results are a violation. In the other plans it keeps decisions, as in production.
+        """
+        return crc32(self.name.encode()) % 4 == 0
 
     @property
     def is_interleaved(self) -> bool:

@@ -399,12 +399,12 @@ _HASTY = FailoverSettings(
 )
 
 SETTINGS: Mapping[str, Settings] = {
-    "brittle": Settings("tidb-operator-py:test", _BRITTLE, rechecks=True),
-    "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True), rechecks=True),
-    **dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
-    MORTAL_SLOTTED: Settings("tidb-operator-py:test", _HASTY, rechecks=True, advanced_stateful_sets=True),
-    SLOTTED: Settings("tidb-operator-py:test", _BRITTLE, rechecks=True, advanced_stateful_sets=True),
-    ON_EBS: Settings("tidb-operator-py:test", rechecks=True, modifies_volumes=True),
+    "brittle": Settings("tidb-operator-py:test", _BRITTLE),
+    "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True)),
+    **dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY)),
+    MORTAL_SLOTTED: Settings("tidb-operator-py:test", _HASTY, advanced_stateful_sets=True),
+    SLOTTED: Settings("tidb-operator-py:test", _BRITTLE, advanced_stateful_sets=True),
+    ON_EBS: Settings("tidb-operator-py:test", modifies_volumes=True),
 }
 """The operator's settings, if not the default."""
 
