@@ -37,6 +37,8 @@ class Cache:
         self._handlers: list[ResourceEventHandler] = []
         self._resynced: list[ResourceEventHandler] = []
         self._objects: dict[str, Object] = {}
+        self._selected: dict[tuple[str, frozenset[tuple[str, str]]], list[Object]] = {}
+        """The lists since the last change: a reconcile asks for the same ones again. Informers have indexes instead."""
         self._first = at
         self._seen: int | None = None
         self._must_list = True
@@ -96,12 +98,15 @@ class Cache:
         return [item for item in self._objects.values() if value in function(item)]
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
-        wanted = (labels or {}).items()
-        return [
-            item
-            for item in self._objects.values()
-            if namespace in ("", item.metadata.namespace) and wanted <= (item.metadata.labels_ or {}).items()
-        ]
+        wanted = frozenset((labels or {}).items())
+        found = self._selected.get((namespace, wanted))
+        if found is None:
+            found = self._selected[namespace, wanted] = [
+                item
+                for item in self._objects.values()
+                if namespace in ("", item.metadata.namespace) and wanted <= (item.metadata.labels_ or {}).items()
+            ]
+        return list(found)
 
     def _reaches_the_server(self) -> bool:
         request = Request("GET", self._resource.path())
@@ -115,6 +120,7 @@ class Cache:
 
     def _replace(self, found: Iterable[Object], *, is_initial: bool) -> None:
         before, self._objects = self._objects, {item.key: item for item in found}
+        self._selected.clear()
         self._changes += 1
         for key, new in self._objects.items():
             old = before.get(key)
@@ -137,6 +143,7 @@ class Cache:
     def _follow(self, change: Change) -> None:
         key, stored = change.stored.key, change.stored
         old = self._objects.get(key)
+        self._selected.clear()
         self._changes += 1
         if change.type == "DELETED" or not self._selects(stored):
             if old is not None:
