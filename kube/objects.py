@@ -72,12 +72,12 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     @property
     def labels(self) -> Mapping[str, str]:
         """Labels, empty if the object has none. Writing to the view raises TypeError."""
-        return MappingProxyType(cast("dict[str, str]", self.labels_ or {}))
+        return MappingProxyType(self.labels_ or {})
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """Annotations, empty if the object has none. Writing to the view raises TypeError."""
-        return MappingProxyType(cast("dict[str, str]", self.annotations_ or {}))
+        return MappingProxyType(self.annotations_ or {})
 
     @property
     def controller(self) -> OwnerReference | None:

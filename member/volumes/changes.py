@@ -449,7 +449,7 @@ class ClaimClass:
 def _classes(ctx: ClusterContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:
     """The volume attributes classes of the claims."""
     wanted = {volume.name: volume.attributes_class for volume in designed_volumes(ctx, spec.name)}
-    for move in seen:
+    for move in seen if any(wanted.values()) else ():
         volume = move.claim.name.removesuffix(f"-{move.pod}")
         written = isinstance(move.step, Begin | Ask | Finish)
         yield ClaimClass(move.cached, wanted[volume], f"{_field(spec, volume)}.volumeAttributesClassName", written)
