@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from kube.objects import Json
 from kube.resources import SECRETS, TIDB_CLUSTERS
+from ports.forks import Forks
 from ports.randomness import Randomness, SeededRandomness
 from rehearsal.change import LONGEST, Scene, change, entered
-from rehearsal.damage import Damage, Outage, Spell, damage
-from rehearsal.drill import ANOTHER_REPLICA, Loss, When, drill, has_begun, named
+from rehearsal.damage import Damage, Failover, Outage, Spell, damage
+from rehearsal.drill import ANOTHER_REPLICA, Drilled, Loss, When, drill, has_begun, named
 from rehearsal.film import Film, Watcher
 from rehearsal.forecast import Forecast, Step, forecast
 from rehearsal.recording import record
@@ -126,6 +127,9 @@ def drill_comes_true(engine: Engine, plan: Plan) -> Outcome:
 
     The drill takes from the world what a twin cannot know: which stores have a region in common, which of the steps
     without an order precede the loss, and which node a pod gets that fits on several.
+
+    If the step comes up to two seconds late in the world, others are further on than at its planned moment. Then the
+    drill of that step, or of the second of the loss, must come true.
     """
     draw = SeededRandomness(f"drill {plan.name} {plan.seed}")
     with twin(engine, plan) as (scene, after):
@@ -136,10 +140,36 @@ def drill_comes_true(engine: Engine, plan: Plan) -> Outcome:
         _place_regions(engine, scene)
         happened = struck(engine, plan, loss, due_by(step, steps))
         scene.stage.world.prefer(happened.nodes)
-        moment = moment_of(happened.begun, step, steps)
-        (drilled,) = drill(scene, [after], loss, When(step=moment))
-    found = damages_differ(drilled.damages[f"TidbCluster {KEY}"], happened.damage)
-    return _outcome(engine, plan, (f"{loss} for {loss.seconds:g} s at {moment or 'once'}: {each}" for each in found))
+        moments = [When(step=moment_of(happened.begun, step, steps)), *late(happened.at, step, steps)]
+        drills = (_drilled(scene, after, loss, moment) for moment in moments)
+        found = untrue(list(damages_differ(each, happened.damage)) for each in drills)
+    which = f"{loss} for {loss.seconds:g} s at {moments[0].step or 'once'}"
+    return _outcome(engine, plan, (f"{which}: {each}" for each in found))
+
+
+def _drilled(scene: Scene, after: Json, loss: Loss, moment: When) -> Damage:
+    """The damage of a drill in a copy of this process, which leaves the scene as it is."""
+    forks = Forks[Sequence[Drilled]]()
+    forks.start(lambda: drill(scene, [after], loss, moment))
+    ((drilled,),) = forks.results()
+    return drilled.damages[f"TidbCluster {KEY}"]
+
+
+def untrue(drills: Iterable[Sequence[str]]) -> Sequence[str]:
+    """The differences of the first drill; none if one of the drills has none, and then no later drill is made."""
+    first: Sequence[str] = ()
+    for differing in drills:
+        if not differing:
+            return ()
+        first = first or differing
+    return first
+
+
+def late(at: float, step: str, planned: Sequence[Step]) -> Iterator[When]:
+    """The second of a loss that the world met at a step at most two seconds later than planned."""
+    end = max((each.begins if each.ends is None else each.ends for each in planned), default=0.0)
+    if 0.0 < at - _begins(planned).get(step, 0.0) <= _TOGETHER:
+        yield When(at=min(at, end))
 
 
 def _place_regions(engine: Engine, scene: Scene) -> None:
@@ -187,9 +217,10 @@ def _loss(engine: Engine, draw: Randomness) -> Loss:
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """The damage of a loss in a world. `begun` and `nodes` are as of the loss: steps, and nodes by `namespace/pod`."""
+    """The damage of a loss `at` seconds, the steps `begun` by then, and the nodes of the pods, by `namespace/pod`."""
 
     damage: Damage
+    at: float
     begun: Sequence[Step]
     nodes: Mapping[str, str]
 
@@ -211,7 +242,7 @@ def struck(engine: Engine, plan: Plan, loss: Loss, steps: Collection[str]) -> St
     nodes = {f"{NAMESPACE}/{name}": pod.node for name, pod in film.frames[-1].pods.items()}
     Events(engine, [_fault(loss)])
     engine.run(_AFTERWARDS)
-    return Struck(damage(film.frames, at), begun, nodes)
+    return Struck(damage(film.frames, at), at, begun, nodes)
 
 
 def _fault(loss: Loss) -> Fault:
@@ -276,6 +307,15 @@ def _lasting_steps(found: Damage) -> set[str]:
     return {step.pod for step in found.steps if not _ends_with_the_loss(step)}
 
 
+def _replacement(failover: Failover, steps: Iterable[Step]) -> tuple[str, str, bool]:
+    """A lost pod, its substitute, and whether that never serves; one that leaves as soon as it serves is none."""
+    pod, serves = failover.substitute, failover.serves
+    left = [step.begins for step in steps if step.pod == pod and step.act == "leaves"]
+    if serves is not None and any(at - serves < _TOGETHER for at in left):
+        return failover.pod, "", True
+    return failover.pod, pod, serves is None
+
+
 def _effects(found: Damage, blinks: Collection[str], others: Collection[str]) -> dict[str, object]:
     """What a loss does; the lowest numbers of components that blink do not count.
 
@@ -292,9 +332,7 @@ def _effects(found: Damage, blinks: Collection[str], others: Collection[str]) ->
                 if spell.hurt != "leaderless" and not _is_blink(spell)
             }
         ),
-        "failovers": sorted(
-            {(failover.pod, failover.substitute, failover.serves is None) for failover in found.failovers}
-        ),
+        "failovers": sorted({_replacement(failover, found.steps) for failover in found.failovers}),
         "lowest": {component: count for component, count in _lowest(found).items() if component not in blinks},
         "restarts": sorted({step.pod for step in steps if not _ends_with_the_loss(step)}),
         "whole": found.whole is not None,
