@@ -401,9 +401,8 @@ async def _restart_unready(
 ) -> Roll:
     """Restart a pod on the old revision that is not Ready."""
     if _is_being_restarted(view, step):
-        may_go: MayGo | NotDone = spared(step.pod.name, "it already leaves, and returns on the newest revision")
-    else:
-        may_go = await _may_go(view, step, pods)
+        return Roll(True, UpdateStrategy.unchanged(view.body), _recreating(view, step.pod))
+    may_go = await _may_go(view, step, pods)
     if not isinstance(may_go, MayGo):
         if not view.reaches(0) and (forced := view.rolling.forced(view.ctx)):
             return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, _FORCED))
@@ -423,9 +422,9 @@ async def _restart_unready(
 
 
 def _is_being_restarted(view: RollView, step: Restart | Replace) -> bool:
-    """True if Kubernetes recreates a pod on the newest revision without another write, and only others would be asked.
+    """True if a pod leaves or is gone, and Kubernetes recreates it on the newest revision without another write.
 
-    The pod leaves or is gone. Whether it may go then decides nothing.
+    Whether it may go then decides nothing. Components whose `spare` also moves the leader away are left out.
     """
     if not view.rolling.asks_others or isinstance(step, Replace) or step.pod.exists:
         return False
@@ -513,8 +512,11 @@ def _waiting(view: RollView, what: str) -> Waiting:
 
 def _restarting(view: RollView, pod: RollingPod, what: str) -> NotDone:
     """The outcome for a pod that is being restarted, or that is gone and not yet recreated."""
-    if pod.exists:
-        return _waiting(view, what)
+    return _waiting(view, what) if pod.exists else _recreating(view, pod)
+
+
+def _recreating(view: RollView, pod: RollingPod) -> NotDone:
+    """The outcome for a pod that leaves or is gone."""
     return _waiting_for_pods(view, f"waiting for pod {pod.name} to be recreated")
 
 
