@@ -48,7 +48,11 @@ _AS_IN_THE_IMAGE = (
 """structlog loads rich where it is installed, 4 MB that the image lacks."""
 
 OF_THE_DEPLOYMENT = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_ARENA_MAX": "1"}
-"""How the Deployment sets the allocator of glibc."""
+"""How the Deployment sets the allocator of glibc.
+
+Without the threshold, each thread keeps pieces of long answers: up to 90 MiB more after two minutes beside hostile
+servers. The one arena saves 3 MB with 100 clusters.
+"""
 
 
 class OperatorProcess:

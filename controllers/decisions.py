@@ -4,8 +4,8 @@
                 └─ no → run the stages; if they sent nothing and changed nothing, remember the outcomes
 
 The inputs are the object, the observations, and the answers of caches. The outcomes are not remembered if a stage asks
-a server or reads the clock; then the stages run in every reconcile. With the setting `rechecks`, as in the simulator,
-the stages always run, and different outcomes on the same inputs are a defect.
+a server or reads the clock; then the stages run in every reconcile. With the setting `rechecks`, as in some
+plans of the simulator, the stages always run, and different outcomes on the same inputs are a defect.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from bench.operator_process import OF_THE_DEPLOYMENT
 from bench.place import QUICK
 from kube.client import Client
 from kube.objects import Json
@@ -35,9 +36,6 @@ resource.setrlimit(resource.RLIMIT_DATA, ({MOST_MEMORY}, {MOST_MEMORY}))
 threads would leave nothing. A cgroup would take rights that not every machine grants."""
 
 _LIMITED = f'{LIMIT}runpy.run_module("controller_manager", run_name="__main__", alter_sys=True)'
-
-_OF_THE_CHART = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_ARENA_MAX": "1"}
-"""Without them, the allocator keeps pieces of long answers for each thread: up to 90 MiB more after two minutes."""
 
 _HONEST_PD = ("headers-without-end", "redirect-to-metadata", "crowds", "slow-body")
 """Modes in which servers also answer behind an honest PD, which the operator asks before them."""
@@ -99,7 +97,7 @@ def scene(directory: Path) -> Iterator[Scene]:
         honest = place.data_plane.transport(Origin(certificate=PROVEN))
         network = HostileNetwork(honest, modes, honest_pd=[f"behind-{name}" for name in _HONEST_PD])
         _forget_honest_proxy(directory / "kubeconfig")
-        own = {"HELM_RELEASE": CALM, **_OF_THE_CHART}
+        own = {"HELM_RELEASE": CALM, **OF_THE_DEPLOYMENT}
         environ = reaching(directory / "kubeconfig", network.url, OPERATOR_NAMESPACE, **own)
         flags = ("--kube-client-qps=1000", "--kube-client-burst=2000")
         with (
