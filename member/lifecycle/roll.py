@@ -67,7 +67,7 @@ from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pod import Pod
 from member.observed.pods import is_mislabelled, live_revisions, pods_of
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
-from member.observed.troubles import troubles_of
+from member.observed.troubles import LOOK_AGAIN, troubles_of
 from member.outcome import Failed, NotDone, Wait, Waiting, poll_interval
 from member.polling import next_poll, seconds_since
 
@@ -504,10 +504,13 @@ def _confirmed(view: RollView, step: Step) -> LivePods | None:
     return seen if next_step(view.rolling_pods(seen.pods)) == step else None
 
 
-def _waiting(view: RollView, what: str) -> Waiting:
-    """The wait for a step of a roll, with the reason RollingUpdateStuck once the step lasts too long."""
+def _waiting(view: RollView, what: str, again: float | None = None) -> Waiting:
+    """The wait for a step of a roll, with the reason RollingUpdateStuck once the step lasts too long.
+
+    `again`: seconds until the next check, by default as of a state that no event reports.
+    """
     sentence = "; ".join([what, *_troubles(view)])
-    return wait_of_step(view.ctx, view.component, what, sentence, next_roll_poll(view.ctx, view.component))
+    return wait_of_step(view.ctx, view.component, what, sentence, again or next_roll_poll(view.ctx, view.component))
 
 
 def _restarting(view: RollView, pod: RollingPod, what: str) -> NotDone:
@@ -516,14 +519,14 @@ def _restarting(view: RollView, pod: RollingPod, what: str) -> NotDone:
 
 
 def _recreating(view: RollView, pod: RollingPod) -> NotDone:
-    """The outcome for a pod that leaves or is gone."""
-    return _waiting_for_pods(view, f"waiting for pod {pod.name} to be recreated")
+    """The outcome for a pod that leaves or is gone. Events report its return, but not what prevents that."""
+    return _waiting_for_pods(view, f"waiting for pod {pod.name} to be recreated", LOOK_AGAIN)
 
 
-def _waiting_for_pods(view: RollView, what: str) -> NotDone:
+def _waiting_for_pods(view: RollView, what: str, again: float | None = None) -> NotDone:
     """The wait for pods that return once they have ended; pods on lost nodes may need the user."""
     ignored = view.rolling.ignored_pods(view.ctx)
-    return kept_by_lost_nodes(view.ctx, view.component, what, ignored) or _waiting(view, what)
+    return kept_by_lost_nodes(view.ctx, view.component, what, ignored) or _waiting(view, what, again)
 
 
 def _troubles(view: RollView) -> list[str]:

@@ -17,6 +17,8 @@ from member.context import Listers, ReconcileContext
 from member.labels import base_labels
 from member.lifecycle.roll import next_roll
 from member.lifecycle.rolling import Rolling
+from member.observed.troubles import LOOK_AGAIN
+from member.outcome import SOONEST
 from member.tidb import desired
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
@@ -140,3 +142,21 @@ def restless(places: Iterable[World], ignored: Sequence[str]) -> Mapping[object,
     """The worlds in which writes do not end, with the written strategies."""
     rolling = Rolling(ignored_pods=lambda _: ignored)
     return {world.pods: found for world in places if len(found := written(world, rolling)) > _WRITES}
+
+
+@pytest.mark.parametrize(("state", "again"), [("ending", LOOK_AGAIN), ("ill", SOONEST)])
+def test_a_pod_that_leaves_is_checked_seldom_because_events_report_its_return(state: str, again: float) -> None:
+    world = World(((_OLD, "Ready"), (_OLD, state)), _OLD, "Parallel", _partition(1))
+    ctx = seen(world, world.stateful_set(world.strategy))
+    deciding = next_roll(
+        ctx,
+        "tidb",
+        Rolling(),
+        world.stateful_set(world.strategy),
+        wanted("Parallel", _partition(2)),
+        changed="",
+        scaling=False,
+    )
+    roll = concluded(ctx, deciding)
+    assert roll.outcome
+    assert again == roll.outcome.retry_after, roll.outcome
