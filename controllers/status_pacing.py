@@ -51,10 +51,12 @@ class StatusFields:
     """The classification of the fields of a status.
 
     `details` are observed in each reconcile; when they matter, `phase` or a condition shows it. `records` are written
-    at once, because the next reconcile reads them. `resting` is the value of `phase` outside of operations.
+    at once, because the next reconcile reads them. On changes of `acted_on` the reconcile that writes them has acted.
+    `resting` is the value of `phase` outside of operations.
     """
 
     details: Collection[str] = ()
+    acted_on: Collection[str] = ()
     records: Collection[str] = ()
     resting: str = ""
 
@@ -117,9 +119,8 @@ def _is_operated_on(fields: StatusFields, *statuses: Json) -> bool:
 
 
 def tells_reconciles(stored: Json, status: Json, fields: StatusFields = ALL_ALIKE) -> bool:
-    """True if a status differs from the `stored` one in more than details and conditions."""
-    fields = replace(fields, details={*fields.details, "conditions"})
-    return not _only_details(stored, status, fields)
+    """True if a status differs from the `stored` one in more than details, conditions and what its writer acted on."""
+    return not _only_details(stored, status, replace(fields, details={*fields.details, *fields.acted_on, "conditions"}))
 
 
 def _shape(status: Json) -> bytes:
@@ -162,10 +163,9 @@ def _without_details(status: Json, fields: StatusFields) -> Json:
     for key, each in status.items():
         if key in fields.details or (key == "phase" and each == fields.resting):
             continue
+        part: object = _without_details(each, fields) if isinstance(each, dict) else each
         if key == "conditions":
-            part: object = _without_messages(each)
-        else:
-            part = _without_details(each, fields) if isinstance(each, dict) else each
+            part = _without_messages(each)
         if part not in ({}, None):
             kept[key] = part
     return kept

@@ -2,7 +2,7 @@
 
 An operator that waits for servers reconciles every few seconds, and most of these reconciles find nothing new. Asking
 the servers alone takes a tenth of the CPU. Changes in Kubernetes wake the operator anyway. A plan of an upgrade of
-3/3/2 takes 164 reconciles instead of 254.
+3/3/2 takes 150 reconciles instead of 189.
 """
 
 import re

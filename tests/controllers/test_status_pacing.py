@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from controllers.status_fields import STATUS_FIELDS
-from controllers.status_pacing import AT_FIRST, DETAILS, EVERY, LATELY, OFTEN, StatusPacing
+from controllers.status_pacing import AT_FIRST, DETAILS, EVERY, LATELY, OFTEN, StatusPacing, tells_reconciles
 from kube.objects import Json
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
@@ -227,3 +227,26 @@ def test_a_status_that_alternates_lets_the_next_reconcile_wait() -> None:
         stored = status
     assert [False, False, False, True, True] == waits
     assert not pacing.wrote(stored, UP | {"tikv": {"phase": "Upgrade"}})
+
+
+_STORE: Json = {"state": "Up", "lastTransitionTime": "1", "podName": "basic-tikv-0"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_news"),
+    [
+        ({"state": "Disconnected", "lastTransitionTime": "2"}, False),
+        ({"leaderCount": 3}, False),
+        ({"leaderCountBeforeUpgrade": 3}, True),
+        ({"state": "Disconnected", "lastTransitionTime": "2", "leaderCountBeforeUpgrade": 3}, True),
+    ],
+    ids=["state", "detail", "step", "state and step"],
+)
+def test_the_state_of_a_store_is_no_news_to_the_next_reconcile(changed: Json, is_news: bool) -> None:
+    stored, status = ({"tikv": {"stores": {"1": store}}} for store in (_STORE, _STORE | changed))
+    assert is_news is tells_reconciles(stored, status, STATUS_FIELDS)
+
+
+def test_a_new_state_of_a_store_is_written_at_once() -> None:
+    stored, status = ({"tikv": {"stores": {"1": _STORE | {"state": state}}}} for state in ("Up", "Disconnected"))
+    assert 0 == StatusPacing(FakeClock(), STATUS_FIELDS).pause(stored, status)
