@@ -1,6 +1,8 @@
 """`python -m bench [SUITE …]`: run all suites, or the named ones."""
 
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from bench import (
     bringup,
@@ -10,6 +12,7 @@ from bench import (
     isolation,
     lifecycle,
     lists,
+    memories,
     object_storage,
     plans,
     rehearsals,
@@ -22,7 +25,7 @@ from bench import (
 )
 from bench.figures import logs_to_stderr
 
-_SUITES = {
+_SUITES: Mapping[str, Callable[[], int]] = {
     "workqueue": workqueue.main,
     "watch": watch.main,
     "lists": lists.main,
@@ -39,6 +42,7 @@ _SUITES = {
     "storage": object_storage.main,
     "scheduling": scheduling.main,
     "simulator": simulator.main,
+    "memories": partial(memories.main, ()),
 }
 
 

@@ -195,10 +195,10 @@ def _profiled(profile: Callable[[FrameType, str, object], None] | None) -> Itera
 def at_rest() -> list[Walk]:
     """Reconciles of a 3/3/2 cluster without work, and one that waits in a rolling update."""
     walker, world = _world()
-    _synced(walker, world)
-    kept = _synced(walker, world)
-    _start(walker, world)
-    deciding = _synced(walker, world)
+    synced(walker, world)
+    kept = synced(walker, world)
+    start(walker, world)
+    deciding = synced(walker, world)
     world.change(version="v8.5.3")
     world.run(3.0)
     rolling = walker.reconciles[-1]
@@ -222,14 +222,14 @@ def writing() -> list[Walk]:
 def _world() -> tuple[Walker, OperatorWorld]:
     """A Ready 3/3/2 cluster."""
     walker, world = Walker(), OperatorWorld()
-    _start(walker, world)
+    start(walker, world)
     world.apply(_cluster())
     world.run_until_ready()
     world.run(90.0)
     return walker, world
 
 
-def _start(walker: Walker, world: OperatorWorld) -> None:
+def start(walker: Walker, world: OperatorWorld) -> None:
     """Start a new operator process with counted reconciles, which trusts its earlier decisions as in production."""
     world.operator = Operator(
         world.world,
@@ -249,7 +249,7 @@ def _cluster() -> Json:
     return tree
 
 
-def _synced(walker: Walker, world: OperatorWorld) -> Reconcile:
+def synced(walker: Walker, world: OperatorWorld) -> Reconcile:
     """The one reconcile of the cluster that a resync triggers."""
     walker.reconciles.clear()
     world.operator.resync()

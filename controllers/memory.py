@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 from controllers.cache_waits import CacheWaits
 from controllers.own_write import OwnWrite
 from controllers.status_pacing import StatusPacing
-from controllers.status_write_limiter import StatusWriteLimiter
 from controllers.unknown_fields import UnknownFields
 from controllers.validity import Validity
 from controllers.wait_log import WaitLog
@@ -52,8 +51,6 @@ class KeyMemory(Generic[R]):
 
     kind: R
     """The memory that the kind defines, such as `member.memory.ClusterMemory`."""
-    status_writes: StatusWriteLimiter
-    """The burst of status writes begins again."""
     status_pacing: StatusPacing
     """A fluctuating status is written a few times at once."""
     waits: WaitLog

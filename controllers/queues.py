@@ -14,6 +14,9 @@ A starting cluster causes a hundred events, many of them from the operator's own
 twenty writes. The more clusters start at once, the longer each takes, and the less a longer rest matters. The key is
 synced at once for the first event after a rest or after the sync of a resync, for a user's change, and when the last
 replica of a StatefulSet becomes ready (`controllers.enqueueing`).
+
+The rest also bounds syncs that cause each other: two processes that write one status in turn, or a key whose failures
+cause events, which end its back-off (R13).
 """
 
 

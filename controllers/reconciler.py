@@ -2,7 +2,6 @@
 
     cached object ─┬─ deleted, or of another process  → its memory is deleted
                    ├─ older than the own last write   → retry soon
-                   ├─ its status was written often    → retry later
                    ├─ its spec is invalid             → report it by a condition and one event. Continue with the last
                    │                                    valid spec: observe, and recreate missing objects. If none is
                    │                                    known, only observe what runs, by the invalid spec
@@ -32,7 +31,6 @@ from controllers.runtime import Runtime
 from controllers.stages import EXPECTED, run_stages
 from controllers.status_pacing import StatusPacing, tells_reconciles
 from controllers.status_patch import patch_status
-from controllers.status_write_limiter import StatusWriteLimiter
 from controllers.wait_log import WaitLog
 from kube import contests
 from kube.errors import NotFound
@@ -82,7 +80,7 @@ class Reconciler(Generic[M, C, D, R]):
         """An empty memory; normal syncs and syncs that write nothing have separate ones."""
         clock, kind = self._runtime.clock, self._kind
         pacing, slowness = StatusPacing(clock, kind.status_fields), FailureLog(log, clock)
-        return KeyMemory(kind.memory(), StatusWriteLimiter(clock), pacing, WaitLog(clock), slowness)
+        return KeyMemory(kind.memory(), pacing, WaitLog(clock), slowness)
 
     def is_slow(self, key: str) -> bool:
         """True if servers of this object were slow or silent in its last reconcile, so that the next may take long."""
@@ -115,15 +113,7 @@ class Reconciler(Generic[M, C, D, R]):
         memory = (self._tried if is_observing() else self._memory).of(key)
         if wait := wait_for_cache(self._runtime, self._kind.resource, owner, memory.own_write):
             return wait
-        if pause := memory.status_writes.pause():
-            return Result(requeue_after=pause, tried=False)
-        try:
-            result = self._reconcile(owner, memory)
-        except Exception:
-            memory.status_writes.failed()
-            raise
-        memory.status_writes.worked()
-        return result
+        return self._reconcile(owner, memory)
 
     def _forget(self, key: str) -> None:
         namespace, _, name = key.rpartition("/")
@@ -271,7 +261,6 @@ class Reconciler(Generic[M, C, D, R]):
             is_news = tells_reconciles(old, new, self._kind.status_fields)
             alternates = memory.status_pacing.wrote(old, new)
             memory.own_write.remember(written, is_news=is_news and not alternates)
-            memory.status_writes.wrote()
             return _ALTERNATING if is_news and alternates else 0.0
         return 0.0
 

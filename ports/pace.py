@@ -42,15 +42,15 @@ class Bucket:
         self._seconds, self._most = pace.first, float(pace.at_once)
         self._left, self._at = min(left, self._most), now
 
-    def left(self, now: float, most: float = inf) -> float:
-        """The tokens that are left, at most `most`; below zero if future ones are taken."""
-        return min(self._left + (now - self._at) / self._seconds, self._most, most)
+    def left(self, now: float) -> float:
+        """The tokens that are left; below zero if future ones are taken."""
+        return min(self._left + (now - self._at) / self._seconds, self._most)
 
-    def pause(self, now: float, most: float = inf) -> float:
+    def pause(self, now: float) -> float:
         """The seconds until a token exists."""
-        return max(0.0, (1.0 - self.left(now, most)) * self._seconds)
+        return max(0.0, (1.0 - self.left(now)) * self._seconds)
 
-    def take(self, now: float, tokens: float = 1.0, most: float = inf) -> float:
+    def take(self, now: float, tokens: float = 1.0) -> float:
         """Take tokens, possibly future ones; return the seconds until they exist."""
-        self._left, self._at = self.left(now, most) - tokens, now
+        self._left, self._at = self.left(now) - tokens, now
         return max(0.0, -self._left * self._seconds)

@@ -48,6 +48,7 @@ from sandbox.dataplane.tls import Certificate
 from sandbox.overlap import Overlapping
 from sandbox.waiting_clock import WaitingClock
 from sandbox.world import World
+from workqueue.priority_queue import NO_REST, Rest
 from workqueue.timers import Timers
 
 USER = "system:serviceaccount:tidb-admin:tidb-controller-manager"
@@ -152,14 +153,15 @@ class Operator:
         settings: Settings = SETTINGS,
         permitted: Collection[Resource] = CLUSTER_SCOPED,
         on_defect: OnDefect = lambda _stage, _error: None,
+        rest: Rest = NO_REST,
         build: Callable[[Runtime], Sequence[Controller]] | None = None,
     ) -> None:
         """`watched` wraps every sync; `at` is the initial version of the caches, None for the newest.
 
         `wait` lets time pass for a waiting caller; by default the world continues meanwhile. `ahead` is the error of
         the machine's time of day. `permitted` are the cluster-scoped resources that it may read. `on_defect` is called
-        with each unexpected exception, and with the stage or the key whose sync raised it. `build` creates other
-        controllers than the operator's.
+        with each unexpected exception, and with the stage or the key whose sync raised it. `rest`: see
+        `controllers.queues`. `build` creates other controllers than the operator's.
         """
         self._world = world
         self.clock = WaitingClock(clock, wait or world.advance, ahead)
@@ -188,6 +190,7 @@ class Operator:
             registry=self.registry,
             drain_timeout=0.0,
             on_defect=on_defect,
+            rest=rest,
         )
         self.controllers = build(runtime) if build else self._of_tidb(runtime, settings, permitted)
         for controller in self.controllers:

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.queues import controller_queue
+from controllers.queues import REST, controller_queue
 from ports.clock import FakeClock
 from workqueue.metrics import PrometheusQueueMetrics
 from workqueue.timers import Timers
@@ -42,3 +42,22 @@ def test_the_queue_reports_under_its_name(clock: FakeClock) -> None:
     controller_queue("tidbcluster", Timers(clock), metrics=PrometheusQueueMetrics(registry)).add("ns/basic")
 
     assert 1 == registry.get_sample_value("workqueue_depth", {"name": "tidbcluster", "priority": "0"})
+
+
+@pytest.mark.rule("R13")
+def test_a_key_whose_syncs_cause_the_next_event_is_synced_once_a_second(clock: FakeClock) -> None:
+    """As when two processes write one status in turn, or a failure is another one each time."""
+    timers = Timers(clock)
+    queue = controller_queue("tidbcluster", timers, rest=REST)
+    queue.add("ns/basic")
+    syncs = 0
+    while clock.now() < 60.0:
+        timers.fire_due()
+        if len(queue):
+            key = str(queue.get()[0])
+            queue.add_rate_limited(key)
+            queue.add(key)
+            queue.done(key)
+            syncs += 1
+        clock.step(0.1)
+    assert 59 <= syncs <= 61

@@ -38,7 +38,6 @@ def test_a_bucket_shows_the_pause_without_taking() -> None:
 def test_a_bucket_saves_no_more_than_its_burst() -> None:
     bucket = Bucket(Pace(10.0, 10.0, at_once=2), 0.0)
     assert 2.0 == bucket.left(10_000.0)
-    assert 1.0 == bucket.left(10_000.0, most=1.0)
 
 
 @given(st.lists(st.floats(0.0, 5.0), min_size=1), st.floats(0.1, 10.0), st.integers(1, 5))
