@@ -33,6 +33,7 @@ class Cache:
         self._server = server
         self._storage = server.storage
         self._resource = resource
+        self._watch = Call(USER, "watch", str(resource), "", "", "", Request("GET", resource.path()))
         self._selects = selects
         self._handlers: list[ResourceEventHandler] = []
         self._resynced: list[ResourceEventHandler] = []
@@ -109,9 +110,7 @@ class Cache:
         return list(found)
 
     def _reaches_the_server(self) -> bool:
-        request = Request("GET", self._resource.path())
-        fault = self._server.faults(Call(USER, "watch", str(self._resource), "", "", "", request))
-        return fault is None
+        return self._server.faults(self._watch) is None
 
     def _list(self) -> None:
         self._replace(self._listed(), is_initial=self._seen is None)

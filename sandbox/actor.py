@@ -67,8 +67,8 @@ class Runner:
         """Step the actor if something has changed or is due; True if it was stepped."""
         if self._turning:
             return False
-        is_due = self._due is not None and self._due <= self._clock.now()
         total = self._notifier.total
+        is_due = self._due is not None and self._due <= self._clock.now()
         if total == self._total and not is_due:
             return False
         seen = self._notifier.count(self._topics)

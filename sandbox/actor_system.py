@@ -50,14 +50,16 @@ class ActorSystem:
     @property
     def due(self) -> float | None:
         """The clock time of the next due work, or None."""
-        return min((runner.due for runner in self._runners if runner.due is not None), default=None)
+        return min((due for runner in self._runners if (due := runner.due) is not None), default=None)
 
     def turn(self) -> bool:
         """Give a turn to every actor with work at this instant; True if any had work."""
         self._mirror.poll(self._history)
-        # every runner gets its turn in every round
-        turned = [runner.turn() for runner in self._runners]
-        return any(turned)
+        turned = False
+        for runner in self._runners:
+            # every runner gets its turn in every round
+            turned |= runner.turn()
+        return turned
 
 
 def settle(systems: Sequence[ActorSystem], clock: Clock) -> None:
@@ -82,7 +84,7 @@ def advance(
         settle(systems, clock)
         if until is not None and until():
             return True
-        due = min((actor_system.due for actor_system in systems if actor_system.due is not None), default=end)
+        due = min((due for actor_system in systems if (due := actor_system.due) is not None), default=end)
         if min(due, end) > clock.now():
             clock.step(max(min(due, end) - clock.now(), _LEAP))
         if clock.now() >= end:

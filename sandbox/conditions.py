@@ -7,7 +7,10 @@ from kube.objects import Json
 
 def condition(conditions: Iterable[Json] | None, kind: str) -> Json | None:
     """The condition of a type, or None."""
-    return next((entry for entry in conditions or () if entry["type"] == kind), None)
+    for entry in conditions or ():
+        if entry["type"] == kind:
+            return entry
+    return None
 
 
 def holds(tree: Json, kind: str) -> bool:

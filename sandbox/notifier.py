@@ -19,20 +19,16 @@ class Notifier:
         self._clock = clock
         self._lock = threading.Lock()
         self._counts: Counter[Hashable] = Counter()
-        self._total = 0
+        self.total = 0
+        """The notifications of all topics: while it is unchanged, nothing has changed."""
         self._waiting: dict[threading.Condition, frozenset[Hashable]] = {}
         """The waiting actors and their topics; each has its own condition, so that a change wakes no other."""
-
-    @property
-    def total(self) -> int:
-        """The notifications of all topics: while it is unchanged, nothing has changed."""
-        return self._total
 
     def notify(self, topic: Hashable) -> None:
         """Record a change of `topic`."""
         with self._lock:
             self._counts[topic] += 1
-            self._total += 1
+            self.total += 1
             for condition, topics in self._waiting.items():
                 if topic in topics:
                     condition.notify_all()

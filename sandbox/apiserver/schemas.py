@@ -18,6 +18,7 @@ from sandbox.apiserver.refusals import bad_request
 from sandbox.quantities import QUANTITY, canonical, is_quantity
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_NONE: Json = {}
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _KIND = "x-kubernetes-group-version-kind"
 
@@ -93,10 +94,11 @@ def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
     if not isinstance(value, dict) or _is_open(node):
         return value
     kept: Json = {}
+    properties = node.get("properties") or _NONE
     for name, inner in value.items():
         if inner is None:
             continue
-        property_ = property_of(node, name)
+        property_ = properties.get(name) or property_of(node, name)
         if property_ is None:
             unknown.append(_place(path, name))
         elif isinstance(inner, _SCALARS):
@@ -116,7 +118,7 @@ _ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean":
 
 def _is_quantity(node: Json) -> bool:
     """True if Go normalises the text of a value of this type."""
-    return str(node.get("$ref", "")).endswith(".Quantity")
+    return "$ref" in node and str(node["$ref"]).endswith(".Quantity")
 
 
 def property_of(node: Json, name: str) -> Json | None:
@@ -170,16 +172,13 @@ def _type_errors(value: Any, node: Json, owner: str, path: str) -> Iterator[str]
         for item in value:
             yield from _type_errors(item, node.get("items") or {}, owner, path)
     if isinstance(value, dict):
-        is_map = not node.get("properties")
+        properties = node.get("properties") or _NONE
         for name, inner in value.items():
-            property_ = property_of(node, name) or {}
-            if not _is_plain_text(inner, property_):
-                yield from _type_errors(inner, property_, owner, path if is_map else _place(path, name))
-
-
-def _is_plain_text(value: Any, node: Json) -> bool:
-    """True for text in a field that accepts any text, as most fields do."""
-    return isinstance(value, str) and node.get("type") == "string" and "format" not in node
+            property_ = properties.get(name) or property_of(node, name) or _NONE
+            if isinstance(inner, str) and property_.get("type") == "string" and "format" not in property_:
+                # text in a field that accepts any text, as most fields do
+                continue
+            yield from _type_errors(inner, property_, owner, _place(path, name) if properties else path)
 
 
 def _cannot_unmarshal(value: str, owner: str, path: str, type_: str) -> str:

@@ -111,6 +111,14 @@ class Storage:
         with self.lock:
             return self._version
 
+    @property
+    def as_of(self) -> tuple[int, int]:
+        """The current version and the version of the last `compact`: `restore` may let versions go back.
+
+        Without the lock, for readers in the thread that writes: what another thread is writing may not be stored yet.
+        """
+        return self._version, self._floor
+
     def version_of(self, resource: str) -> int:
         """The version of the resource's latest write, or a later one."""
         with self.lock:

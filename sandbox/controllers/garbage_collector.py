@@ -33,9 +33,10 @@ class GarbageCollector:
             if resource == EVENTS:
                 continue
             for tree in self._cluster.list(resource):
-                for reference in tree["metadata"].get("ownerReferences") or ():
+                meta = tree["metadata"]
+                for reference in meta.get("ownerReferences") or ():
                     dependents.setdefault(reference["uid"], []).append((resource, tree))
-                if is_deleted(tree) and {_FOREGROUND, _ORPHAN} & set(tree["metadata"].get("finalizers") or ()):
+                if is_deleted(tree) and {_FOREGROUND, _ORPHAN} & set(meta.get("finalizers") or ()):
                     owners.append((resource, tree))
         for resource, owner in owners:
             self._finish(resource, owner, dependents)

@@ -20,12 +20,23 @@ def template_hash(template: Json) -> str:
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
 
 
-def revision_of(workload: Json, number: int) -> Json:
-    """The revision object of a workload's current template."""
+def name_of_revision(workload: Json) -> str:
+    """The name of the revision of a workload's current template."""
+    return f"{workload['metadata']['name']}-{template_hash(_revised(workload))}"
+
+
+def _revised(workload: Json) -> Json:
+    """The template as the workload's controller keeps it."""
     template: Json = workload["spec"]["template"]
     if workload["apiVersion"] == ADVANCED_STATEFUL_SETS.api_version:
         # its controller is older than Kubernetes 1.34, which writes no empty timestamps: the revisions differ
-        template = template | {"metadata": template["metadata"] | {"creationTimestamp": None}}
+        return template | {"metadata": template["metadata"] | {"creationTimestamp": None}}
+    return template
+
+
+def revision_of(workload: Json, number: int) -> Json:
+    """The revision object of a workload's current template."""
+    template = _revised(workload)
     meta = workload["metadata"]
     short = template_hash(template)
     labels = (template["metadata"].get("labels") or {}) | {_REVISION_HASH_LABEL: short}

@@ -18,7 +18,7 @@ from kube.resources import (
     Resource,
 )
 from sandbox.cluster import Cluster, labels_of
-from sandbox.controllers.revisions import HASH_LABEL, revision_of, template_of
+from sandbox.controllers.revisions import HASH_LABEL, name_of_revision, revision_of, template_of
 from sandbox.controllers.stateful_set_plan import (
     Plan,
     Snapshot,
@@ -218,12 +218,10 @@ class StatefulSets:
     def _revision(self, stateful_set: Json, revisions: list[Json]) -> Json | None:
         """The revision of the current template; an equal old one becomes the newest again."""
         newest = max((revision["revision"] for revision in revisions), default=0)
-        wanted = revision_of(stateful_set, newest + 1)
-        known = next(
-            (revision for revision in revisions if revision["metadata"]["name"] == wanted["metadata"]["name"]), None
-        )
+        wanted = name_of_revision(stateful_set)
+        known = next((revision for revision in revisions if revision["metadata"]["name"] == wanted), None)
         if known is None:
-            return self._cluster.create(CONTROLLER_REVISIONS, wanted)
+            return self._cluster.create(CONTROLLER_REVISIONS, revision_of(stateful_set, newest + 1))
         if known["revision"] == newest:
             return known
         return self._cluster.patch(CONTROLLER_REVISIONS, known, {"revision": newest + 1})

@@ -223,12 +223,15 @@ class DataPlane:
 
     def pd_cluster(self, namespace: str, name: str) -> PdCluster | None:
         """The shared state of a cluster's running PD members, or None."""
+        of = f"{namespace}/{name}"
         with self._lock:
-            members = [
-                running.process for running in self._processes if running.launch.cluster == f"{namespace}/{name}"
-            ]
-        clusters = (member.cluster for member in members if isinstance(member, PdProcess))
-        return next((cluster for cluster in clusters if cluster is not None), None)
+            for running in self._processes:
+                # most processes are no members: their labels need not be read
+                if isinstance(running.process, PdProcess) and running.launch.cluster == of:
+                    found = running.process.cluster
+                    if found is not None:
+                        return found
+        return None
 
     def lose_disk(self, uid: str) -> None:
         """A fault: delete the data of a volume."""

@@ -77,6 +77,8 @@ class Nodes:
         self._grace = timings.node_monitor_grace
         self._silent_since: dict[str, float] = {}
         self._due = self._renewal_due = 0.0
+        self._reported: dict[str, tuple[Json, NodeSpec, bool]] = {}
+        """By name: the last Node without anything left to report, its machine, and whether this was alive."""
         self.specs = {spec.name: spec for spec in specs}
         self.faults = KubeletFaults()
 
@@ -101,13 +103,16 @@ class Nodes:
         return min([self._due, self._renewal_due, *(time for time in missed if time > now)])
 
     def _report(self, spec: NodeSpec, node: Json, now: float) -> None:
-        before: Json = node.get("status", {})
-        # as the API server keeps quantities, or each report would be a change
-        capacity = {"cpu": canonical(spec.cpu), "memory": canonical(spec.memory), "pods": str(spec.pods)}
         silent_since = self._silent_since.get(spec.name)
         if silent_since is not None and now < silent_since + self._grace:
             return
         alive = silent_since is None
+        known, reported, was_alive = self._reported.get(spec.name, (None, None, False))
+        if known is node and reported is spec and was_alive == alive:
+            return
+        before: Json = node.get("status", {})
+        # as the API server keeps quantities, or each report would be a change
+        capacity = {"cpu": canonical(spec.cpu), "memory": canonical(spec.memory), "pods": str(spec.pods)}
         conditions = with_condition(
             before.get("conditions"),
             "Ready",
@@ -126,6 +131,8 @@ class Nodes:
         }
         if any(before.get(key) != value for key, value in wanted.items()):
             self._cluster.set_status(NODES, node, before | wanted)
+        else:
+            self._reported[spec.name] = node, spec, alive
 
     def _renew(self) -> None:
         """Renew the Leases of the nodes that are not silent."""

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from apis.components import component_type
@@ -17,6 +17,7 @@ from kube.resources import (
     Resource,
 )
 from member.labels import INSTANCE
+from sandbox.apiserver.storage import Stored
 from sandbox.conditions import holds
 from sandbox.controllers.stateful_set_plan import Snapshot
 from sandbox.dataplane.membership import StoreData
@@ -41,6 +42,18 @@ _UPGRADING = b"/tidb/server/global_state"
 """The key under which TiDB records that DDL is paused."""
 
 
+@dataclass(slots=True)
+class _Answers:
+    """What was read at one version of the storage: the judge asks for the same objects again and again."""
+
+    as_of: tuple[int, int]
+    """See `Storage.as_of`."""
+    objects: dict[tuple[Resource, str], Json | None] = field(default_factory=dict)
+    lists: dict[Resource, list[Json]] = field(default_factory=dict)
+    pods: dict[str, dict[int, Json]] | None = None
+    workloads: dict[str, Json | None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Capture:
     """A capture of TiCDC, and the number of its tables."""
@@ -61,9 +74,8 @@ class State:
         self.namespace = namespace
         self.name = name
         self._world = world
-        self._trees: dict[tuple[str, str], tuple[int, Json]] = {}
-        self._pods: dict[str, dict[int, Json]] = {}
-        self._pods_at = -1
+        self._trees: dict[tuple[Resource, str], tuple[int, Json]] = {}
+        self._answers = _Answers((-1, -1))
         self._members: dict[int, str] = {}
         self.pd: PdCluster | None = None
         """The PD cluster that `look` found last, even while no member runs; None before the first."""
@@ -139,11 +151,12 @@ class State:
         if pd is None:
             return self._world.server.storage.version
         self.founded.add(pd.id)
-        members = tuple((member.id, member.healthy) for member in pd.members.values())
+        health = pd.health()
         stores = tuple((store.id, store.node_state, store.died_at, store.leaders) for store in pd.stores.all())
-        leader, evicting = pd.leader and pd.leader.id, frozenset(pd.stores.evicting)
+        leader, evicting = pd.leader_with(health), frozenset(pd.stores.evicting)
         captures = tuple(capture.id for capture in self.captures.values() if capture.stopping)
-        return self._world.server.storage.version, members, leader, stores, evicting, captures, self.ddl_paused
+        version, members = self._world.server.storage.version, tuple(health.items())
+        return version, members, leader and leader.id, stores, evicting, captures, self.ddl_paused
 
     def _find_pd(self) -> PdCluster | None:
         """The PD cluster of the running members, or of the cluster that this one joins."""
@@ -153,24 +166,38 @@ class State:
 
     def all(self, resource: Resource) -> list[Json]:
         """The objects of the namespace, or cluster-scoped ones, by name."""
-        namespace = self.namespace if resource.namespaced else ""
-        return [
-            self._tree(resource, stored.key) for stored in self._world.server.storage.objects(str(resource), namespace)
-        ]
+        lists = self._current_answers().lists
+        found = lists.get(resource)
+        if found is None:
+            namespace = self.namespace if resource.namespaced else ""
+            stored = self._world.server.storage.objects(str(resource), namespace)
+            found = lists[resource] = [self._tree(resource, each) for each in stored]
+        return list(found)
 
     def get(self, resource: Resource, name: str) -> Json | None:
         """One object, or None."""
-        key = f"{self.namespace}/{name}" if resource.namespaced else name
-        return self._tree(resource, key) if self._world.server.storage.get(str(resource), key) else None
+        objects = self._current_answers().objects
+        try:
+            return objects[resource, name]
+        except KeyError:
+            stored = self._world.server.storage.get(
+                str(resource), f"{self.namespace}/{name}" if resource.namespaced else name
+            )
+            found = objects[resource, name] = self._tree(resource, stored) if stored else None
+            return found
 
-    def _tree(self, resource: Resource, key: str) -> Json:
-        stored = self._world.server.storage.get(str(resource), key)
-        assert stored is not None
-        known = self._trees.get((str(resource), key))
+    def _current_answers(self) -> _Answers:
+        as_of = self._world.server.storage.as_of
+        if self._answers.as_of != as_of:
+            self._answers = _Answers(as_of)
+        return self._answers
+
+    def _tree(self, resource: Resource, stored: Stored) -> Json:
+        known = self._trees.get((resource, stored.key))
         if known is not None and known[0] == stored.version:
             return known[1]
         tree = stored.tree()
-        self._trees[str(resource), key] = stored.version, tree
+        self._trees[resource, stored.key] = stored.version, tree
         return tree
 
     @property
@@ -220,9 +247,8 @@ class State:
     @property
     def joined(self) -> list[Json]:
         """The TidbClusters joined with this one, including itself."""
-        clusters = [
-            self._tree(TIDB_CLUSTERS, item.key) for item in self._world.server.storage.objects(str(TIDB_CLUSTERS), "")
-        ]
+        stored = self._world.server.storage.objects(str(TIDB_CLUSTERS), "")
+        clusters = [self._tree(TIDB_CLUSTERS, each) for each in stored]
         hosts = {self.key, self.joins}
         return [cluster for cluster in clusters if _key_of(cluster) in hosts or _joined_by(cluster) == self.key]
 
@@ -236,14 +262,17 @@ class State:
 
     def workload(self, name: str) -> Json | None:
         """A native or Advanced StatefulSet."""
-        return self.get(STATEFUL_SETS, name) or self.get(ADVANCED_STATEFUL_SETS, name)
+        workloads = self._current_answers().workloads
+        if name not in workloads:
+            workloads[name] = self.get(STATEFUL_SETS, name) or self.get(ADVANCED_STATEFUL_SETS, name)
+        return workloads[name]
 
     def pods(self, component: str) -> dict[int, Json]:
         """The pods of a component by ordinal."""
-        version = self._world.server.storage.version
-        if version != self._pods_at:
-            self._pods, self._pods_at = self._pods_by_component(), version
-        return self._pods.get(component, {})
+        answers = self._current_answers()
+        if answers.pods is None:
+            answers.pods = self._pods_by_component()
+        return answers.pods.get(component, {})
 
     def _pods_by_component(self) -> dict[str, dict[int, Json]]:
         found: dict[str, dict[int, Json]] = {component: {} for component in self.components}

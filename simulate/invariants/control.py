@@ -111,8 +111,9 @@ def unfounded_ready(state: State) -> str | None:
 
 def _present(state: State) -> list[str]:
     """The components in the spec, and those that run without it."""
+    cluster = state.cluster
     lives = ((component, state.stateful_set(component)) for component in managed_components())
-    return [each for each, live in lives if spec_of(state.cluster, each) or (live and replicas(live))]
+    return [each for each, live in lives if spec_of(cluster, each) or (live and replicas(live))]
 
 
 def outdated_ready(state: State) -> Iterator[str]:

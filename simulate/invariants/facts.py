@@ -42,12 +42,15 @@ def is_replaced(pod: Json | None) -> bool:
 def spec_of(cluster: Json | None, component: str) -> Json:
     """The section of a component in the spec; of a microservice only while PD uses it."""
     spec: Json = (cluster or {}).get("spec") or {}
-    entry: Json | None = next((each for each in spec.get("pdms") or () if each.get("name") == component), None)
-    if entry is not None and (spec.get("pd") or {}).get("mode") == "ms":
-        return entry
+    for entry in spec.get("pdms") or ():
+        if entry.get("name") == component and (spec.get("pd") or {}).get("mode") == "ms":
+            section: Json = entry
+            return section
+    if (own := spec.get(component)) or "-" not in component:
+        return own or {}
     # a part of full-text search, such as tici-meta
     first, _, part = component.partition("-")
-    return spec.get(component) or (spec.get(first) or {}).get(part) or {}
+    return (spec.get(first) or {}).get(part) or {}
 
 
 def status_of(cluster: Json | None, component: str) -> Json:

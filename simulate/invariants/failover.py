@@ -26,7 +26,8 @@ def i21(write: OperatorWrite) -> str | None:
 def too_many_replicas(state: State) -> str | None:
     """I21: StatefulSets never have more replicas than the spec and the failover limit allow."""
     for component in managed_components():
-        live, wanted = state.stateful_set(component), spec_of(state.cluster, component)
+        live = state.stateful_set(component)
+        wanted = spec_of(state.cluster, component) if live else None
         if not live or not wanted:
             continue
         spare, limit = int(component_type(component).claims.hold_data), int(wanted.get("maxFailoverCount", 3))

@@ -62,8 +62,10 @@ class OperatorWrite:
         return self._is("DELETE", resource)
 
     def _is(self, method: str, resource: Resource) -> bool:
-        call, hit = self.call, (str(resource), *_AS_WELL.get(resource, ()))
-        return call.port is Port.KUBERNETES and call.method == method and call.target.resource in hit
+        call = self.call
+        if call.port is not Port.KUBERNETES or call.method != method:
+            return False
+        return call.target.resource in (str(resource), *_AS_WELL.get(resource, ()))
 
     @property
     def component(self) -> str:

@@ -112,11 +112,13 @@ def left_on_delete(state: State) -> Iterator[str]:
     """7.1.1: a StatefulSet with OnDelete that the user does not ask for, and whose pods all run its newest revision."""
     for component in state.components:
         live, pods = state.stateful_set(component), state.pods(component)
-        if live is None or is_held(state.cluster) or is_rolled_by_hand(state.cluster, component):
+        if live is None or live["spec"]["updateStrategy"].get("type") != "OnDelete":
+            continue
+        if is_held(state.cluster) or is_rolled_by_hand(state.cluster, component):
             continue
         kept = kept_ordinals(live)
         whole = all(each in pods and is_ready(pods[each]) and not is_outdated(live, pods[each]) for each in kept)
-        if kept and whole and live["spec"]["updateStrategy"].get("type") == "OnDelete":
+        if kept and whole:
             yield f"all pods of {component} are updated, and its StatefulSet still has the strategy OnDelete"
 
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from apis.components import component_type
 from kube.objects import Json
@@ -66,17 +66,15 @@ def untrue(state: State) -> Iterator[str]:
     """A wrong count of Ready pods, or a sentence with wrong numbers."""
     for owner, workloads in _owners(state):
         status, name = owner.get("status") or {}, f"{owner['kind']} {owner['metadata']['name']}"
+        names: dict[str, str] = {}
         for told in workloads:
+            names[told.name.removeprefix(f"{owner['metadata']['name']}-")] = told.name
             counted = (told.status.get("statefulSet") or {}).get("readyReplicas", 0)
             if told.status.get("statefulSet") and counted != told.ready:
                 yield f"{name} counts other Ready pods of {told.name} than there are"
         # a sentence counts pods, which the controller of Advanced StatefulSets may not have reported
-        ready = {
-            workload.name.removeprefix(f"{owner['metadata']['name']}-"): _ready_pods(state, workload.name)
-            for workload in workloads
-        }
         for part, count, _ in _READY_OF.findall(conditions(status).get("Progressing", {}).get("message", "")):
-            if int(count) != ready.get(part, int(count)):
+            if part in names and int(count) != _ready_pods(state, names[part]):
                 yield f"{name} says of {part} that other pods are Ready than there are"
 
 
@@ -94,18 +92,19 @@ def unserved(state: State) -> Iterator[str]:
                 yield f"Service {peer} is not there"
 
 
-def _owners(state: State) -> Iterator[tuple[Json, list[_Told]]]:
+def _owners(state: State) -> Iterator[tuple[Json, Iterator[_Told]]]:
+    """The owners of workloads, each with what it says of them; only what the caller draws is looked up."""
     cluster = state.cluster
     if cluster is not None and not _is_going(cluster):
         parts = [component for component in managed_components() if status_of(cluster, component).get("statefulSet")]
         active = [each for each in parts if not is_suspended(cluster, each)]
-        yield cluster, [_of_cluster(state, cluster, each) for each in active]
+        yield cluster, (_of_cluster(state, cluster, each) for each in active)
     for resource, parts_of in _OTHERS.items():
         for owner in state.all(resource):
             name, status = owner["metadata"]["name"], owner.get("status") or {}
             known = {end: status.get(part) or {} if part else status for part, end in parts_of.items()}
             if not _is_going(owner):
-                yield owner, [_told(state, f"{name}-{end}", each) for end, each in known.items() if each]
+                yield owner, iter([_told(state, f"{name}-{end}", each) for end, each in known.items() if each])
 
 
 def _is_going(owner: Json) -> bool:
@@ -114,15 +113,14 @@ def _is_going(owner: Json) -> bool:
 
 def _of_cluster(state: State, cluster: Json, component: str) -> _Told:
     wanted = asked_for(cluster, component) + len(records(cluster, component))
-    told = _told(state, f"{state.name}-{component}", status_of(cluster, component))
-    return replace(told, wanted=wanted)
+    return _told(state, f"{state.name}-{component}", status_of(cluster, component), wanted)
 
 
-def _told(state: State, workload: str, status: Json) -> _Told:
+def _told(state: State, workload: str, status: Json, wanted: float = math.inf) -> _Told:
     live = state.workload(workload)
     if live is not None:
-        return _Told(workload, status, live, (live.get("status") or {}).get("readyReplicas", 0))
-    return _Told(workload, status, None, _ready_pods(state, workload))
+        return _Told(workload, status, live, (live.get("status") or {}).get("readyReplicas", 0), wanted)
+    return _Told(workload, status, None, _ready_pods(state, workload), wanted)
 
 
 def _ready_pods(state: State, workload: str) -> int:

@@ -123,7 +123,7 @@ def end_state(objects: Callable[[Resource], list[Json]], pd: PdCluster | None, n
     trees = {resource: objects(resource) for resource in (*_COMPARED, PERSISTENT_VOLUMES)}
     # pods of Jobs have random names, and their number is not in any status
     trees[PODS] = [each for each in trees[PODS] if "job-name" not in (each["metadata"].get("labels") or {})]
-    names = dict(_names(trees, pd))
+    names = _Names(dict(_names(trees, pd)))
     found: Leaves = {}
     for resource in _COMPARED:
         for tree in trees[resource]:
@@ -159,7 +159,28 @@ def _names(trees: Mapping[Resource, Iterable[Json]], pd: PdCluster | None) -> It
     yield str(pd.id), "<cluster id>"
 
 
-def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+class _Names:
+    """Ids and hashes with their replacements; remembers texts, because most keys and values occur in many objects."""
+
+    def __init__(self, exact: Mapping[str, str]) -> None:
+        self.exact = exact
+        self._inside = [(each, name) for each, name in exact.items() if len(each) > _SHORT]
+        self._known: dict[str, str] = {}
+
+    def replaced(self, text: str) -> str:
+        """The text with names in place of the ids in it."""
+        found = self._known.get(text)
+        if found is None:
+            found = _without_chance(_MOMENT.sub("<moment>", text))
+            if len(found) > 20:
+                for each, name in self._inside:
+                    if each in found:
+                        found = found.replace(each, name)
+            found = self._known[text] = _GONE.sub("<gone>", found)
+        return found
+
+
+def _leaves(value: Any, path: str, names: _Names) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _VOLATILE:
@@ -187,17 +208,12 @@ def _record(text: str) -> Any:
         return None
 
 
-def _named(text: str, path: str, names: Mapping[str, str]) -> str:
+def _named(text: str, path: str, names: _Names) -> str:
     """A value or key at `path` with names in place of ids."""
-    exact = names.get(text)
+    exact = names.exact.get(text)
     if exact is not None and (len(text) > _SHORT or "store" in path.lower()):
         return exact
-    text = _without_chance(_MOMENT.sub("<moment>", text))
-    if len(text) > 20:
-        for each, name in names.items():
-            if len(each) > _SHORT and each in text:
-                text = text.replace(each, name)
-    return _GONE.sub("<gone>", text)
+    return names.replaced(text)
 
 
 def _pd(pd: PdCluster, now: float) -> Iterator[tuple[str, str]]:
