@@ -2,6 +2,8 @@
 
 Every retry costs a whole reconcile for each object that waits. Retrying rarely loses nothing: when the cache catches
 up, the event enqueues the object at once.
+
+Without this pace a minute of such a wait costs 599 requests to servers, not 189 (bench/memories.json).
 """
 
 from collections.abc import Mapping

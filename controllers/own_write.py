@@ -29,7 +29,10 @@ _PATIENCE = 30.0
 
 @dataclass(slots=True)
 class OwnWrite:
-    """The newest version of an object that this process wrote and has not seen in the cache; 0 if there is none."""
+    """The newest version of an object that this process wrote and has not seen in the cache; 0 if there is none.
+
+    Without it two minutes of a silent watch cost 40 requests to servers, not 4 (bench/memories.json).
+    """
 
     _uid: str = ""
     _version: int = 0

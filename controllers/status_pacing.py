@@ -38,7 +38,10 @@ _ALTERNATES = 2
 """The number of returns within APART from which the next reconcile waits."""
 
 DETAILS = Pace(10.0, 10.0, at_once=30)
-"""The pace of writes of nothing but details. Thirty are saved up, so that changes after a quiet time show at once."""
+"""The pace of writes of nothing but details. Thirty are saved up, so that changes after a quiet time show at once.
+
+Without it a cluster's start costs 8 writes of its status, not 4 (bench/memories.json).
+"""
 
 _REMEMBERED = 64
 
@@ -66,7 +69,11 @@ ALL_ALIKE = StatusFields()
 
 
 class StatusPacing:
-    """Decides when the status of one object may be written, from its recent history. Not thread-safe."""
+    """Decides when the status of one object may be written, from its recent history. Not thread-safe.
+
+    Without it a node that comes and goes costs 12 writes in two minutes, not 6; a PD that gives two answers in turn
+    costs 81 in a minute, not 11 (bench/memories.json).
+    """
 
     def __init__(self, clock: Clock, fields: StatusFields = ALL_ALIKE) -> None:
         self._clock, self._fields = clock, fields

@@ -61,7 +61,10 @@ class _Habit:
 
 
 class WaitLog:
-    """Logs the waits of one object. Not thread-safe."""
+    """Logs the waits of one object. Not thread-safe.
+
+    A node that comes and goes costs 20 lines in two minutes, not 32 as without the limit (bench/memories.json).
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -21,7 +21,10 @@ _CONFIGURATION = "/pd/api/v1/config"
 
 
 class SharedAnswers:
-    """The reads of one reconcile and their answers. Thread-safe."""
+    """The reads of one reconcile and their answers. Thread-safe.
+
+    Without it a scale-in of TiKV costs 73 requests to servers, not 54 (bench/memories.json).
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -64,7 +64,11 @@ class _Endpoint:
 
 
 class AdaptiveTimeoutTransport:
-    """Gives each request a timeout that suits its endpoint. Thread-safe."""
+    """Gives each request a timeout that suits its endpoint. Thread-safe.
+
+    Without it reconciles wait for a silent PD for 108 of 300 seconds, not for 55 (bench/memories.json). After a
+    restart, one read of each silent endpoint gets the full timeout.
+    """
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport = transport
@@ -104,7 +108,8 @@ class AdaptiveTimeoutTransport:
 class OneTimeoutTransport:
     """Sends no more requests to an endpoint after its first time-out.
 
-    For one reconcile of one cluster; its calls may be concurrent.
+    For one reconcile of one cluster; its calls may be concurrent. Without it a silent PD gets 120 requests in five
+    minutes, not 63 (bench/memories.json).
     """
 
     def __init__(self, transport: Transport, silent: set[str], slow: set[str], clock: Clock) -> None:

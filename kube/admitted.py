@@ -21,7 +21,10 @@ _REMEMBERED = 4096
 
 
 class Admitted:
-    """Remembers, per object, the difference that was left in the answer to a write. Thread-safe."""
+    """Remembers, per object, the difference that was left in the answer to a write. Thread-safe.
+
+    Without it a Deployment is patched 12 times in ten minutes, not once (bench/memories.json).
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

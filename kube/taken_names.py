@@ -15,7 +15,10 @@ from ports.clock import Clock
 
 
 class TakenNames:
-    """The taken names of one owner. Not thread-safe."""
+    """The taken names of one owner. Not thread-safe.
+
+    Without them half a minute of silent caches costs a new cluster 615 reads, not 96 (bench/memories.json).
+    """
 
     LOOK_AGAIN: Final = 30.0
     """Seconds until the next live read. A foreign object with the operator's labels is cached instead."""

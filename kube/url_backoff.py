@@ -16,7 +16,8 @@ _TOO_MANY_REQUESTS = 429
 class UrlBackoff:
     """The delay before the next request: doubled by each server failure, reset by any other answer.
 
-    One suffices for a transport, which talks to one host. Thread-safe.
+    One suffices for a transport, which talks to one host. Without it a client that asks each second sends a failing
+    server 600 requests in ten minutes, not 16 (bench/memories.json). A restart ends the delay. Thread-safe.
     """
 
     def __init__(self, clock: Clock, pace: Pace) -> None:

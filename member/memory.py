@@ -322,36 +322,40 @@ class Rolls:
 class ClusterMemory:
     """The memory of one TidbCluster or DMCluster. Only the worker that reconciles the cluster uses it.
 
-    After each field: what a restart of the operator costs, and the measurement that defends the field, if one does.
+    After each field: what a restart of the operator costs, and what the field saves (bench/memories.json) if it is no
+    evidence.
     """
 
     failure_timers: FailureTimers = field(default_factory=FailureTimers)
     """Failover periods begin again."""
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
-    """Limits such as the one of a leader eviction begin again."""
+    """Limits such as the one of a leader eviction begin again. Without their periods (`is_due`), five minutes at rest
+    cost 51 requests to servers, not 42."""
     rolls: Rolls = field(default_factory=Rolls)
     """One event of a restart is repeated; the cause of the roll is no longer named."""
     refusals: Refusals = field(default_factory=Refusals)
-    """One rejected write is repeated for each component."""
+    """One rejected write is repeated for each component. Without it ten minutes of a refused roll cost 23 patches, not
+    13."""
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
-    """Settings are sent once more."""
+    """Servers are asked once more. Without it five minutes at rest, with labels of TiDB and TiProxy, cost 72 requests,
+    not 52."""
     complaints: Complaints = field(default_factory=Complaints)
-    """Events of Kubernetes are read once more, after ten seconds."""
+    """Events of Kubernetes are read once more, after ten seconds. Without it pods over quota cost 107 reads in five
+    minutes, not 36."""
     taken_names: TakenNames = field(default_factory=TakenNames)
-    """Objects that no cache shows are read once more. Without it, a StatefulSet is read 47 times instead of once while
-    its cache lags (tests/controllers/tidbcluster, `test_creates_and_reads_each_object_once_while_the_cache_lags`)."""
+    """Objects that no cache shows are read once more."""
     settled: Settled = field(default_factory=Settled)
-    """Objects are compared once more. Without it, a reconcile in a roll costs 7,480 calls, not 5,710 (`make walk`)."""
+    """Objects are compared once more. Without it a reconcile in a roll costs 5,952 calls, not 4,881."""
     designs: Designs = field(default_factory=Designs)
-    """Desired objects are built once more. Without it, a reconcile in a roll costs 6,660 calls, not 5,710."""
+    """Desired objects are built once more. Without it a reconcile in a roll costs 6,068 calls, not 4,881."""
     decided: Decided = field(default_factory=Decided)
-    """All stages decide once more. Without it, a reconcile at rest costs 6,530 calls, not 1,730 (`make walk`)."""
+    """All stages decide once more. Without it a reconcile at rest costs 4,612 calls, not 1,218."""
     location_labels: KeptAnswer[tuple[str, ...]] = field(default_factory=KeptAnswer)
-    """PD is asked again for its location labels."""
+    """PD is asked again for its location labels. Without it five minutes at rest cost 51 requests, not 42."""
     bucket_keys: KeptAnswer[tuple[str, str, str] | None] = field(default_factory=KeptAnswer)
     """The Secret of TiCI's bucket is read again."""
     unheeded: KeptAnswer[Mapping[str, Sequence[Problem]]] = field(default_factory=KeptAnswer)
-    """Fields without effect are sought once more. Without both answers, a reconcile at rest costs 2,830 calls."""
+    """Fields without effect are sought once more. Without answers a reconcile at rest costs 2,262 calls, not 1,218."""
     flushes: Ageing[str, Flush | None] = field(default_factory=lambda: Ageing(_FORGOTTEN))
     """The flushes of log backups by the UIDs of pods, None between two attempts. Lost: one more flush."""
     evicted_stores: set[int] = field(default_factory=set)

@@ -1,7 +1,9 @@
 """Intervals for checks of state that no event reports, such as a store that is about to start.
 
 The operator checks a new wait soon, and a long one less and less often. After a minute, a delay of a few seconds does
-not matter, and a cluster that is unhealthy for a day must not cost PD two reconciles per second.
+not matter, and a cluster that is unhealthy for a day must not cost PD two reconciles per second. Without longer
+intervals five minutes of a silent TiDB cost 961 requests, not 189 (bench/memories.json). The status has the time, so a
+restart changes nothing.
 """
 
 from datetime import datetime

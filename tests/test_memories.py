@@ -21,7 +21,7 @@ ports/pace.py workqueue/rate_limiters.py
 """
 """The modules that pace, remember or suppress."""
 
-MOST_LINES = 2675
+MOST_LINES = 2729
 """The number of lines that they have. It may only fall, except for a memory that `bench/memories.json` defends."""
 
 WITHOUT_FIGURES = {

@@ -29,7 +29,8 @@ class RateLimiter(Protocol[T_contra]):
 class ItemExponentialFailureRateLimiter(Generic[T]):
     """Doubles the delay with each failure of an item: base, 2*base, 4*base, ... up to `max_delay` seconds.
 
-    An item without a failure for twice `max_delay` starts again at `base` (RL-8).
+    An item without a failure for twice `max_delay` starts again at `base` (RL-8). A key that fails is synced 41 times
+    in an hour, not 3,599 times as each second (bench/memories.json). After a restart it starts at `base`.
     """
 
     def __init__(self, clock: Clock, base: float, max_delay: float) -> None:
@@ -75,7 +76,8 @@ class BucketRateLimiter(Generic[T]):
     """Admits `qps` items per second, and up to `burst` at once after a quiet time; all items share the bucket (RL-4).
 
     Tokens are not returned. An item that waits for its token takes no second one: a key that a handler adds a thousand
-    times delays other keys by one token. `on_wait` receives each delay above zero (RL-9).
+    times delays other keys by one token. `on_wait` receives each delay above zero (RL-9). Of 1,000 keys that fail, 199
+    are synced in ten seconds, not 3,000 (bench/memories.json). After a restart the burst is full.
     """
 
     def __init__(
