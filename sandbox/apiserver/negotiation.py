@@ -1,7 +1,8 @@
 """Negotiation of content types for answers and bodies."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import lru_cache
 
 import msgspec
 import yaml
@@ -99,7 +100,11 @@ def _unrecognized(kind: str, why: str) -> Refusal:
     return bad_request(f"{what}: couldn't get version/kind; json parse error: {why}")
 
 
-def _alternatives(accept: str) -> Iterator[tuple[str, dict[str, str]]]:
+@lru_cache(maxsize=64)
+def _alternatives(accept: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    """The media types of an Accept header with their parameters; clients send the same few headers again and again."""
+    found = []
     for alternative in (accept or "*/*").split(","):
         media_type, *parameters = (part.strip() for part in alternative.split(";"))
-        yield media_type, dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
+        found.append((media_type, dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)))
+    return tuple(found)

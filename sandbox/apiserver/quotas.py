@@ -19,6 +19,7 @@ from sandbox.apiserver.world import World
 Usage = Mapping[str, Decimal]
 """The amount of each resource of a quota."""
 
+_QUOTAS = str(RESOURCE_QUOTAS)
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _BY_PLURAL = ("configmaps", "secrets", "services", "pods", "persistentvolumeclaims", "resourcequotas")
 _OF_CLASS = ".storageclass.storage.k8s.io/"
@@ -119,7 +120,7 @@ def _unset(pod: Json, hard: Usage) -> str:
 
 
 def _quotas(world: World, namespace: str) -> list[Json]:
-    return [item.tree() for item in world.storage.objects(str(RESOURCE_QUOTAS), namespace)] if namespace else []
+    return [item.tree() for item in world.storage.objects(_QUOTAS, namespace)] if namespace else []
 
 
 def _hard(quota: Json) -> dict[str, Decimal]:

@@ -37,7 +37,7 @@ class Location:
 def locate(url: str) -> Location:
     """Split a path and its query; the first value of a repeated parameter counts."""
     parts = urlsplit(url)
-    query = dict(reversed(parse_qsl(parts.query, keep_blank_values=True)))
+    query = dict(reversed(parse_qsl(parts.query, keep_blank_values=True))) if parts.query else {}
     return Location(parts.path, query)
 
 
@@ -64,7 +64,9 @@ def verb_of(method: str, target: Target, query: Mapping[str, str]) -> str:
 
 def resolve(path: str, kinds: Mapping[tuple[str, str, str], Kind]) -> Target | None:
     """The target of a path, with kinds by (group, version, plural); None if it names no served resource."""
-    parts = [unquote(part) for part in path.strip("/").split("/")]
+    parts = path.strip("/").split("/")
+    if "%" in path:
+        parts = [unquote(part) for part in parts]
     match parts:
         case ["api", version, *rest]:
             group = ""

@@ -579,8 +579,7 @@ _ROUTES = (
 
 def _route(method: str, path: str) -> tuple[_Route, tuple[str, ...]] | None:
     for route in _ROUTES:
-        match = route.pattern.fullmatch(path)
-        if match is not None and route.method == method:
+        if route.method == method and (match := route.pattern.fullmatch(path)):
             return route, match.groups()
     return None
 
