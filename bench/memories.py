@@ -24,6 +24,7 @@ import structlog
 from structlog.testing import capture_logs
 
 import member.polling
+from apis.problem import Problem
 from bench.figures import show
 from bench.walk import Walker, start, synced
 from controllers import status_pacing
@@ -32,6 +33,8 @@ from controllers.controller import Result
 from controllers.own_write import OwnWrite
 from controllers.queues import REST
 from controllers.status_pacing import StatusPacing
+from controllers.unknown_fields import UnknownFields, sentence
+from controllers.validity import Validity
 from controllers.wait_log import _Habit
 from dataplane.shared_answers import SharedAnswers
 from dataplane.timeouts import AdaptiveTimeoutTransport, OneTimeoutTransport
@@ -40,14 +43,25 @@ from kube.contests import Contests
 from kube.event_correlation import Correlator, Happening, ObjectReference
 from kube.events import WARNING
 from kube.failure_log import FailureLog
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.pruned import Pruned
-from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS, TIDB_DASHBOARDS, Resource
+from kube.reading import Readings, without_status
+from kube.resources import SECRETS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS, TIDB_DASHBOARDS, Resource
 from kube.retrying import RetryingTransport
 from kube.taken_names import TakenNames
 from kube.throttle import Rate, Throttle
 from kube.url_backoff import UrlBackoff, from_environment
-from member.memory import AcceptedSettings, Complaints, Decided, Designs, KeptAnswer, Refusals, Settled, Stopwatches
+from member.memory import (
+    AcceptedSettings,
+    CertificateBook,
+    Complaints,
+    Decided,
+    Designs,
+    KeptAnswer,
+    Refusals,
+    Settled,
+    Stopwatches,
+)
 from member.outcome import SOONEST
 from ports.clock import FakeClock
 from ports.pace import Pace
@@ -57,9 +71,11 @@ from rehearsal.operator import SETTINGS, Operator
 from sandbox.apiserver.refusals import forbidden
 from sandbox.waiting_clock import WaitingClock
 from tests.controllers.simple_world import SimpleWorld
+from tests.controllers.tidbcluster.test_tls import TlsWorld
 from tests.definitions_of_v16 import definitions_of_v16
 from tests.kube.fakes import ScriptedTransport, merged, status
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
+from workqueue.priority_queue import NO_REST, Rest
 from workqueue.rate_limiters import (
     BucketRateLimiter,
     ItemExponentialFailureRateLimiter,
@@ -71,6 +87,8 @@ RECORD = Path(__file__).with_suffix(".json")
 
 LEAST = 1.1
 """A memory pays if without it at least a tenth more is counted."""
+
+Judge = Callable[[Readings], Sequence[Problem]]
 
 Substitute = tuple[object, str, object]
 """What makes a memory forget: a class or module, a name in it, and what has this name instead."""
@@ -127,11 +145,11 @@ def _log() -> Iterator[list[Any]]:
 class Scene:
     """A cluster in a world, and what the operator, set up as in production, has done since the last `begin`."""
 
-    def __init__(self, lines: list[Any]) -> None:
-        """`lines` receives the lines of the log."""
+    def __init__(self, lines: list[Any], rest: Rest = REST) -> None:
+        """`lines` receives the lines of the log; for `rest` see `controllers.queues`."""
         self.world = world = OperatorWorld()
         settings = replace(SETTINGS, rechecks=False)
-        world.operator = Operator(world.world, world.clock, 1, settings=settings, rest=REST)
+        world.operator = Operator(world.world, world.clock, 1, settings=settings, rest=rest)
         self.lines, self.seconds = lines, 0.0
         controller, clock = world.operator.controllers[0], world.operator.clock
         sync = controller.sync
@@ -185,9 +203,9 @@ class Scene:
         return round(self.seconds)
 
 
-def _counted(act: Callable[[Scene], None], count: Callable[[Scene], int]) -> int:
+def _counted(act: Callable[[Scene], None], count: Callable[[Scene], int], rest: Rest = REST) -> int:
     with _log() as lines:
-        scene = Scene(lines)
+        scene = Scene(lines, rest)
         act(scene)
         scene.world.stop()
         return count(scene)
@@ -203,6 +221,37 @@ def _bring_up(scene: Scene) -> None:
 
 def _rest(scene: Scene) -> None:
     scene.begin()
+    scene.world.run(300.0)
+
+
+def _roll(scene: Scene) -> None:
+    scene.begin()
+    scene.world.change(version="v8.5.3")
+    scene.world.run(5.0)
+    scene.world.run_until_ready(within=300.0)
+
+
+def _search(scene: Scene) -> None:
+    """TiCI has its bucket's keys from a Secret."""
+    server = {"baseImage": "pingcap/tici", "version": "v9.0.0", "replicas": 1}
+    keys = {"access_key": "QUs=", "secret_key": "QUs="}
+    scene.world.admin.create(SECRETS, {"metadata": {"name": "keys"}, "data": keys}, NAMESPACE)
+    claims = [{"resources": {"requests": {"storage": "10Gi"}}}]
+    scene.begin(
+        ticdc={"baseImage": "pingcap/ticdc", "replicas": 1, "version": "v8.5.2"},
+        tiflash={"replicas": 1, "storageClaims": claims, "version": "v8.5.2"},
+        tici={
+            "meta": server,
+            "worker": server,
+            "s3": {"endpoint": "http://minio:9000", "bucket": "fts", "secretName": "keys"},
+        },
+    )
+    scene.world.run(300.0)
+
+
+def _secure(scene: Scene) -> None:
+    TlsWorld(scene.world).put_all()
+    scene.begin(tlsCluster={"enabled": True})
     scene.world.run(300.0)
 
 
@@ -371,6 +420,10 @@ def _failing_server() -> int:
     return len(server.requests)
 
 
+def _judged_again(_self: Validity, _cached: Object, _facts: object, judge: Judge, **_: bool) -> Sequence[Problem]:
+    return judge(Readings(without_status))
+
+
 MEMORIES = (
     Memory(
         "controllers/cache_waits.py CacheWaits",
@@ -383,6 +436,12 @@ MEMORIES = (
         "requests to the data plane in 2 minutes in which the cache of TidbClusters shows no change",
         partial(_counted, _lose_a_host_blindly, Scene.asked),
         [(OwnWrite, "wait", lambda *_: 0.0)],
+    ),
+    Memory(
+        "controllers/own_write.py OwnWrite.is_echo",
+        "requests to the data plane in a rehearsed roll, in which keys do not rest",
+        partial(_counted, _roll, Scene.asked, NO_REST),
+        [(OwnWrite, "is_echo", lambda *_: False)],
     ),
     Memory(
         "controllers/status_pacing.py StatusPacing",
@@ -401,6 +460,18 @@ MEMORIES = (
         "writes of the status in a minute in which every other answer of PD is old",
         partial(_counted, _contradict, Scene.statuses),
         [(StatusPacing, "pause", lambda *_: 0.0), (StatusPacing, "wrote", lambda *_: False)],
+    ),
+    Memory(
+        "controllers/unknown_fields.py UnknownFields",
+        "calls of a reconcile of a cluster at rest",
+        partial(_calls, rolls=False),
+        [(UnknownFields, "judge", lambda _self, owner, model: sentence(owner, model))],
+    ),
+    Memory(
+        "controllers/validity.py Validity",
+        "calls of a reconcile of a cluster at rest",
+        partial(_calls, rolls=False),
+        [(Validity, "problems", _judged_again)],
     ),
     Memory(
         "controllers/wait_log.py WaitLog",
@@ -521,6 +592,18 @@ MEMORIES = (
         "requests to the data plane in 5 minutes at rest",
         partial(_counted, _rest, Scene.asked),
         [(KeptAnswer, "of", lambda _self, _cause, _clock, ask, **_: ask())],
+    ),
+    Memory(
+        "member/memory.py KeptAnswer, bucket_keys",
+        "reads from the API server in 5 minutes at rest, with TiCI",
+        partial(_counted, _search, Scene.reads),
+        [(KeptAnswer, "of", lambda _self, _cause, _clock, ask, **_: ask())],
+    ),
+    Memory(
+        "member/memory.py CertificateBook",
+        "reads from the API server in 5 minutes at rest, with TLS",
+        partial(_counted, _secure, Scene.reads),
+        [(CertificateBook, "is_due", lambda *_, **__: True)],
     ),
     Memory(
         "member/memory.py Stopwatches.is_due",
