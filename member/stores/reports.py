@@ -11,7 +11,7 @@ from dataplane.pd import UP, Store
 from kube.objects import Object
 from member.context import ReconcileContext
 from member.labels import CONTROLLER_REVISION_HASH
-from member.naming import address_book, ordinal_of
+from member.naming import address_book, pod_name
 from member.objects.stateful_set import lowest_restarted
 from member.observed.pod import Pod
 from member.ownership import stores_by_pod
@@ -112,7 +112,8 @@ def _is_restarting(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: S
         if pod is None or not stays:
             return not stays
     else:
-        pod = next((each for each in pods if ordinal_of(each.metadata.name) == ordinal), None)
+        name = pod_name(ctx.tc, kind.name, ordinal)
+        pod = next((each for each in pods if each.metadata.name == name), None)
     since = running_since(kind, pod) if pod and not pod.metadata.deletion_timestamp else None
     if pod is None or since is None:
         return True

@@ -220,9 +220,12 @@ def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]
         return
     own = ctx.stateful_set("tikv")
     loses_hooks = own is not None and not has_tikv_hooks(own)
+    # of two stores of a pod the first counts, as in `store_of`
+    stores = {store.pod_name: store for store in reversed(tikv.stores.values())}
+    reports = {str(report.id): report for report in ctx.stores}
     for pod in pods_of(ctx, "tikv"):
         name, annotations = pod.metadata.name, pod.metadata.annotations
-        store = store_of(ctx, TIKV_STORES, name)
+        store = stores.get(name)
         if store is not None and loses_hooks and has_tikv_hooks(pod):
             # its stop begins an eviction that the hook of no start ends (ADR 19)
             evictions.remember(ctx, int(store.id))
@@ -233,8 +236,8 @@ def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
             evictions.remember(ctx, int(store.id))
             continue
-        reported = [live for live in ctx.stores if str(live.id) == store.id]
-        if any(restarting(ctx, TIKV_STORES, reported, [pod])):
+        reported = reports.get(store.id)
+        if reported and any(restarting(ctx, TIKV_STORES, [reported], [pod])):
             continue
         if not pod.metadata.deletion_timestamp and is_available(ctx, "tikv", pod.decode_as(Pod)):
             yield pod, store
