@@ -45,6 +45,9 @@ _CHANGING = ("pair", "field", "order", "flip", "midway")
 _RANDOM_PLANS = 200
 """The number of random plans whose writes `traces record` keeps."""
 
+_CountWrites = Callable[[Plan], int]
+"""Returns the number of writes of a plan without faults."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; exit code 1 if a plan failed, 2 for an invalid plan."""
@@ -80,11 +83,11 @@ def _sweep(options: argparse.Namespace) -> int:
     campaign = _Campaign(options)
     kinds = tuple(options.kinds.split(",")) if options.kinds else tuple(KINDS)
     names = options.workloads or list(WORKLOADS)
-    found = [plan for name in names for plan in _swept(name, campaign.writes, kinds)]
+    found = campaign.found(lambda writes: [plan for name in names for plan in _swept(name, writes, kinds)])
     return campaign.judge(found[options.first :: options.every])
 
 
-def _swept(name: str, writes: Callable[[Plan], int], kinds: tuple[str, ...]) -> Iterator[Plan]:
+def _swept(name: str, writes: _CountWrites, kinds: tuple[str, ...]) -> Iterator[Plan]:
     """The plans of a family or of a workload."""
     return family(name, writes) if name in FAMILIES else sweep(name, writes(generated(name)), kinds)
 
@@ -153,8 +156,7 @@ def _changing(name: str) -> Iterator[Plan]:
 
 def _record_traces(options: argparse.Namespace) -> int:
     """Write the writes of plans to a file; 1 if the simulator failed in one."""
-    campaign = _Campaign(options)
-    plans = list(_traced(options, campaign.writes))
+    plans = _Campaign(options).found(lambda writes: list(_traced(options, writes)))
     traces: dict[str, Writes] = {}
     broken: list[Broken] = []
     for report in ForkPool(_collected, options.jobs).run(plans):
@@ -169,7 +171,7 @@ def _record_traces(options: argparse.Namespace) -> int:
     return 1 if broken else 0
 
 
-def _traced(options: argparse.Namespace, writes: Callable[[Plan], int]) -> Iterator[Plan]:
+def _traced(options: argparse.Namespace, writes: _CountWrites) -> Iterator[Plan]:
     """A sample of each named family and workload, or of all, and of the random plans."""
     for name in options.names or [*WORKLOADS, *FAMILIES]:
         if name in WORKLOADS or name in FAMILIES:
@@ -215,7 +217,7 @@ class _Campaign:
         self._always = options.check_always
         self._show = show
         self._pool = ForkPool(self._work, options.jobs)
-        self._recorded: dict[str, list[Outcome]] = {}
+        self._recorded: dict[str, dict[int, Outcome]] = {}
 
     def judge(self, plans: Iterable[Plan]) -> int:
         """Run the plans; 1 if one failed."""
@@ -235,28 +237,42 @@ class _Campaign:
         print(f"{count} plans, {failed} failed")
         return 1 if failed else 0
 
-    def writes(self, plan: Plan) -> int:
-        """The number of writes of the plan without faults."""
-        self._record([plan])
-        return len(self._recorded[plan.workload][0].writes)
+    def found(self, plans_of: Callable[[_CountWrites], list[Plan]]) -> list[Plan]:
+        """The plans that depend on the numbers of writes of other plans without faults."""
+        asked: list[Plan] = []
+
+        def note(plan: Plan) -> int:
+            asked.append(plan)
+            return 0
+
+        plans_of(note)
+        # a count needs one run; plans that are chosen later need the others
+        first = _REFERENCE_SEEDS[0]
+        self._record(asked, [first])
+        return plans_of(lambda plan: len(self._recorded[plan.workload][first].writes))
 
     def _reports(self, plans: list[Plan]) -> Iterator[Report]:
         self._record([plan for plan in plans if plan.reference and plan.faults])
         self._record(filter(None, map(direct_plan, plans)))
-        known = {key: reference(runs) for key, runs in self._recorded.items()}
+        known = {key: reference(list(runs.values())) for key, runs in self._recorded.items()}
         for report in self._pool.run(plans):
             yield report if isinstance(report, Broken) else _compared(report, known)
 
-    def _record(self, plans: Iterable[Plan]) -> None:
+    def _record(self, plans: Iterable[Plan], seeds: Sequence[int] = _REFERENCE_SEEDS) -> None:
         """Run missing reference runs. Raises InvalidPlan if one fails."""
-        missing = {plan.workload: plan.without_faults() for plan in plans if plan.workload not in self._recorded}
-        seeded = [replace(plan, seed=seed) for plan in missing.values() for seed in _REFERENCE_SEEDS]
+        workloads = {plan.workload: plan.without_faults() for plan in plans}
+        missing = [
+            replace(plan, seed=seed)
+            for workload, plan in workloads.items()
+            for seed in seeds
+            if seed not in self._recorded.get(workload, {})
+        ]
         show, self._show = self._show, None
-        for report in self._pool.run(seeded):
+        for report in self._pool.run(missing):
             if isinstance(report, Broken) or not report.passed:
                 _print_failure(report)
                 raise InvalidPlan(f"{report.plan.name} fails without any fault")
-            self._recorded.setdefault(report.plan.workload, []).append(report)
+            self._recorded.setdefault(report.plan.workload, {})[report.plan.seed] = report
         self._show = show
 
     def _work(self, engine: Engine, plan: Plan) -> Outcome:
