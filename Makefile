@@ -105,7 +105,7 @@ release: .venv/.dev ## Build the artefacts of a release into dist; push nothing 
 	@[ -x hack/helm/bin/helm ] || ! command -v go >/dev/null || $(MAKE) -s helm
 	@$(BIN)/python -m release $(or $(VERSION),$(error VERSION is missing: make release VERSION=1.0.0rc1)) $(RELEASE_FLAGS)
 
-bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|clients|take_over|isolation|hostile|thousand|plans|rehearsals|storage|scheduling|simulator|memories]
+bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|clients|take_over|isolation|hostile|thousand|limit|plans|rehearsals|storage|scheduling|simulator|memories]
 	@$(BIN)/python -m bench $(BENCH)
 
 walk: .venv/.dev ## Print what reconciles call, and the stacks of their writes, in the simulator; compared by a test [RECORD=1]

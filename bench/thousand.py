@@ -1,4 +1,4 @@
-"""A thousand clusters of 3/3/2: start, memory, idleness, changes, and the loss of one of three shards.
+"""A thousand clusters of 3/3/2: start, memory, idleness, changes (also beside rolls), and the loss of one of 3 shards.
 
 In front of the sandbox's API server they are copies of one cluster (`bench.copied_clusters`), THOUSAND_CLUSTERS of
 them; on the real control plane THOUSAND_REAL are brought up, pod by pod. In both the operator is a separate process
@@ -23,10 +23,14 @@ from kube.client import Client
 from kube.objects import Json, Object
 from kube.resources import SERVICES, TIDB_CLUSTERS
 from kube.sharding import shard_of
+from sandbox.conditions import holds
 
 _COPIED = int(os.environ.get("THOUSAND_CLUSTERS", "1000"))
 _REAL = int(os.environ.get("THOUSAND_REAL", "300"))
 _CHANGES = int(os.environ.get("THOUSAND_CHANGES", "200"))
+_ROLLS = 100
+"""The number of clusters that restart all pods beside changes of others; at most a third of all."""
+_BURST = 10.0
 _IDLE = 60.0
 _PODS_OF_A_NODE = 100
 _AT_ONCE = 30
@@ -39,6 +43,7 @@ _SELDOM = 3.0
 """Seconds between two reads of the metrics, a page of megabytes."""
 _KILLED = "change=killed"
 _CHANGE: Json = {"spec": {"pd": {"service": {"labels": {"change": "killed"}}}}}
+_RESTART: Json = {"spec": {"annotations": {"change": "restart"}}}
 _SYNCS = 'controller_runtime_reconcile_total{controller="tidbcluster",result="success"}'
 
 
@@ -52,8 +57,8 @@ class _Clusters(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Suite:
-    """The measurements with a number of clusters, and the names of the figures."""
+class Suite:
+    """The measurements with a number of clusters; `world` is a part of the figures' names."""
 
     here: _Clusters
     count: int
@@ -82,11 +87,31 @@ class _Suite:
         self.show("idle_60s_writes", spent.total() - spent["GET"], 0, "requests")
         self.show("idle_60s_cpu", operator.cost.cpu_seconds() - cpu, None, "s")
 
-    def change(self) -> None:
-        """Measure one change after another."""
+    def change(self) -> float:
+        """Measure one change after another; return the 99th percentile of the waits in seconds."""
         waits = [change(self.here.client, name_of(each % self.count), each) for each in range(_CHANGES)]
         self.show("change_p50", percentile(waits, 50), None, "s")
         self.show("change_p99", percentile(waits, 99), 1.0, "s")
+        return percentile(waits, 99)
+
+    def change_beside_rolls(self, operator: OperatorProcess) -> None:
+        """Measure changes while other clusters restart their pods. Raises RuntimeError if the rolls end before."""
+        rolls, client = min(_ROLLS, self.count // 3), self.here.client
+        for number in range(rolls):
+            client.patch(TIDB_CLUSTERS, name_of(number), "default", _RESTART)
+        time.sleep(_BURST)  # noqa: TID251  (the operator begins all rolls)
+        started, cpu = _now(), operator.cost.cpu_seconds()
+        others = range(rolls, self.count)
+        waits = [change(client, name_of(others[each % len(others)]), each) for each in range(_CHANGES)]
+        cores = (operator.cost.cpu_seconds() - cpu) / (_now() - started)
+        names = [name_of(number) for number in range(rolls)]
+        under_way = sum(not holds(client.get(TIDB_CLUSTERS, name, "default").decode(), "Ready") for name in names)
+        if not under_way:
+            raise RuntimeError(f"all {rolls} rolls ended before the last of {_CHANGES} changes")
+        note(f"{under_way} of {rolls} clusters still rolled after the last change")
+        self.show("rolling_cores", cores, None, "cores")
+        self.show("rolling_change_p50", percentile(waits, 50), None, "s")
+        self.show("rolling_change_p99", percentile(waits, 99), 0.5, "s")
 
     def kill_a_shard(self) -> None:
         """Start three processes, kill one, and change all of its clusters."""
@@ -133,14 +158,14 @@ def main() -> int:
     """Run both. 1 if no control plane was built."""
     with tempfile.TemporaryDirectory() as directory, first_cluster(Path(directory)) as world:
         with copied(world, 1) as alone:
-            base = _memory_beside(_Suite(alone, 1, "sandbox"))
+            base = _memory_beside(Suite(alone, 1, "sandbox"))
         with copied(world, _COPIED) as many:
-            _measure(_Suite(many, _COPIED, "sandbox"), base)
+            _measure(Suite(many, _COPIED, "sandbox"), base)
     nodes = _REAL * 8 // _PODS_OF_A_NODE + 3
     return on_a_place(_bring_up, timings=_PATIENT, nodes=nodes) if _REAL else 0
 
 
-def _memory_beside(suite: _Suite) -> float:
+def _memory_beside(suite: Suite) -> float:
     operator = suite.start()
     try:
         return operator.cost.memory()
@@ -148,7 +173,7 @@ def _memory_beside(suite: _Suite) -> float:
         operator.stop()
 
 
-def _measure(suite: _Suite, base: float) -> None:
+def _measure(suite: Suite, base: float) -> None:
     operator = suite.start()
     try:
         suite.idle(operator)
@@ -162,7 +187,7 @@ def _measure(suite: _Suite, base: float) -> None:
 
 
 def _bring_up(here: Place) -> None:
-    suite, operator = _Suite(here, _REAL, "real"), here.operator()
+    suite, operator = Suite(here, _REAL, "real"), here.operator()
     try:
         awaited(operator.leads, "the operator to lead")
         base, started = operator.cost.memory(), _now()
@@ -176,6 +201,11 @@ def _bring_up(here: Place) -> None:
     finally:
         operator.stop()
     _measure(suite, base)
+    operator = suite.start()
+    try:
+        suite.change_beside_rolls(operator)
+    finally:
+        operator.stop()
 
 
 def _held(operator: OperatorProcess) -> int:
