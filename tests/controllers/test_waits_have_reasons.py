@@ -9,7 +9,6 @@ ROOT = Path(__file__).resolve().parents[2]
 FRAMES: Mapping[str, str] = {
     "controllers/outcomes.py": "returns the retry of outcomes, which conditions show",
     "controllers/frame.py": "the key is with another worker, or the cache does not show the last write yet",
-    "controllers/reconciler.py": "the status was written often, so that the next write must wait",
 }
 """Modules that may ask for a retry without an outcome, and why nothing is to be said of it."""
 
