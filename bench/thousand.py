@@ -29,7 +29,7 @@ _COPIED = int(os.environ.get("THOUSAND_CLUSTERS", "1000"))
 _REAL = int(os.environ.get("THOUSAND_REAL", "300"))
 _CHANGES = int(os.environ.get("THOUSAND_CHANGES", "200"))
 _ROLLS = 100
-"""The number of clusters that restart all pods beside changes of others; at most a third of all."""
+"""The number of clusters that restart all pods while other clusters change; at most a third of all."""
 _BURST = 10.0
 _IDLE = 60.0
 _PODS_OF_A_NODE = 100
