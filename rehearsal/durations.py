@@ -16,10 +16,11 @@ _LONGEST = 3600.0
 
 
 def own_starts(pods: Iterable[Json], clusters: Iterable[Json] = ()) -> dict[str, float]:
-    """Seconds from the creation of a pod until its server served, by component: the shortest of its pods.
+    """Seconds from the start of a server's container until it served, by component: the shortest of its pods.
 
     A server of TiKV or TiFlash serves when PD reports its store as Up, which the status of its cluster shows; any other
-    when its pod is Ready. A pod that was not Ready again later, or a container that has restarted, says nothing.
+    when its pod is Ready. The time before, e.g. for the image and the volume, passes only at a pod's first start on its
+    node. A pod that was not Ready again later, or a container that has restarted, says nothing.
     """
     stores = dict(_up(clusters))
     starts: dict[str, float] = {}
@@ -28,7 +29,7 @@ def own_starts(pods: Iterable[Json], clusters: Iterable[Json] = ()) -> dict[str,
         component = (meta.get("labels") or {}).get(COMPONENT_LABEL, "")
         ready = condition_of((pod.get("status") or {}).get("conditions") or (), "Ready").get("lastTransitionTime")
         served = stores.get((meta["namespace"], meta["name"])) if component in _STORES else ready
-        seconds = _start_of(pod, served)
+        seconds = _start_of(pod, component, served)
         if component and seconds is not None:
             starts[component] = min(seconds, starts.get(component, seconds))
     return starts
@@ -43,10 +44,13 @@ def _up(clusters: Iterable[Json]) -> Iterator[tuple[tuple[str, str], str]]:
                 yield (cluster["metadata"]["namespace"], store["podName"]), store.get("lastTransitionTime") or ""
 
 
-def _start_of(pod: Json, served: str | None) -> float | None:
-    if any(each.get("restartCount") for each in (pod.get("status") or {}).get("containerStatuses") or ()):
+def _start_of(pod: Json, component: str, served: str | None) -> float | None:
+    containers = (pod.get("status") or {}).get("containerStatuses") or ()
+    if any(each.get("restartCount") for each in containers):
         return None
-    began, ended = _time(pod["metadata"].get("creationTimestamp")), _time(served)
+    server: Json = next((each for each in containers if each.get("name") == component), {})
+    running = (server.get("state") or {}).get("running") or {}
+    began, ended = _time(running.get("startedAt")), _time(served)
     seconds = (ended - began).total_seconds() if began and ended else 0.0
     return seconds if 0.0 < seconds <= _LONGEST else None
 
@@ -56,8 +60,8 @@ def _time(text: str | None) -> datetime | None:
 
 
 def typical(timings: Timings) -> dict[str, float]:
-    """The seconds from the creation of a pod until its server serves in a typical cluster, by component."""
-    starts = {
+    """As `own_starts`, in a typical cluster."""
+    return {
         "pd": timings.pd_start,
         "dm-master": timings.pd_start,
         "tikv": timings.tikv_start,
@@ -69,7 +73,6 @@ def typical(timings: Timings) -> dict[str, float]:
         "tici-worker": timings.tici_start,
         "dm-worker": timings.dm_worker_start,
     }
-    return {component: timings.container_start + start for component, start in starts.items()}
 
 
 def delays(starts: Mapping[str, float], timings: Timings) -> dict[str, float]:
