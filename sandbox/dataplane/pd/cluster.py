@@ -153,8 +153,7 @@ class PdCluster:
     @property
     def leader(self) -> Member | None:
         """The leader, or None."""
-        member = self.members.get(self._leader) if self._leader is not None else None
-        return member if member is not None and member.healthy and self.has_quorum() and not self.no_leader else None
+        return self.leader_with(self.health())
 
     def health(self) -> dict[int, bool]:
         """By id, whether a member is healthy."""
