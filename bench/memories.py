@@ -66,7 +66,7 @@ from member.outcome import SOONEST
 from ports.clock import FakeClock
 from ports.pace import Pace
 from ports.stopping import Stop
-from ports.transport import Request
+from ports.transport import Request, Response
 from rehearsal.operator import SETTINGS, Operator
 from sandbox.apiserver.refusals import forbidden
 from sandbox.waiting_clock import WaitingClock
@@ -344,7 +344,7 @@ def _locate_proxies(scene: Scene) -> None:
     scene.world.run(300.0)
 
 
-# Scenes without the data plane
+# Other counts
 
 
 def _calls(*, rolls: bool) -> int:
@@ -420,6 +420,15 @@ def _failing_server() -> int:
     return len(server.requests)
 
 
+def _asked_again(_self: object, _cause: object, _clock: object, ask: Callable[[], Any], **_: object) -> Any:
+    return ask()
+
+
+def _passed_on(self: Any, request: Request) -> Response:
+    answer: Response = self._transport.request(request)
+    return answer
+
+
 def _judged_again(_self: Validity, _cached: Object, _facts: object, judge: Judge, **_: bool) -> Sequence[Problem]:
     return judge(Readings(without_status))
 
@@ -489,13 +498,13 @@ MEMORIES = (
         "dataplane/timeouts.py AdaptiveTimeoutTransport",
         "seconds of 5 minutes that reconciles wait for a silent PD",
         partial(_counted, partial(_silence, component="pd"), Scene.waited),
-        [(AdaptiveTimeoutTransport, "request", lambda self, request: self._transport.request(request))],
+        [(AdaptiveTimeoutTransport, "request", _passed_on)],
     ),
     Memory(
         "dataplane/timeouts.py OneTimeoutTransport",
         "requests in 5 minutes in which PD is silent",
         partial(_counted, partial(_silence, component="pd"), Scene.asked),
-        [(OneTimeoutTransport, "request", lambda self, request: self._transport.request(request))],
+        [(OneTimeoutTransport, "request", _passed_on)],
     ),
     Memory(
         "kube/admitted.py Admitted",
@@ -585,19 +594,19 @@ MEMORIES = (
         "member/memory.py KeptAnswer",
         "calls of a reconcile of a cluster at rest",
         partial(_calls, rolls=False),
-        [(KeptAnswer, "of", lambda _self, _cause, _clock, ask, **_: ask())],
+        [(KeptAnswer, "of", _asked_again)],
     ),
     Memory(
         "member/memory.py KeptAnswer, location_labels",
         "requests to the data plane in 5 minutes at rest",
         partial(_counted, _rest, Scene.asked),
-        [(KeptAnswer, "of", lambda _self, _cause, _clock, ask, **_: ask())],
+        [(KeptAnswer, "of", _asked_again)],
     ),
     Memory(
         "member/memory.py KeptAnswer, bucket_keys",
         "reads from the API server in 5 minutes at rest, with TiCI",
         partial(_counted, _search, Scene.reads),
-        [(KeptAnswer, "of", lambda _self, _cause, _clock, ask, **_: ask())],
+        [(KeptAnswer, "of", _asked_again)],
     ),
     Memory(
         "member/memory.py CertificateBook",

@@ -9,7 +9,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -31,6 +31,7 @@ _CHANGES = int(os.environ.get("THOUSAND_CHANGES", "200"))
 _ROLLS = 100
 """The number of clusters that restart all pods while other clusters change; at most a third of all."""
 _BURST = 10.0
+"""Seconds in which the operator begins all rolls."""
 _IDLE = 60.0
 _PODS_OF_A_NODE = 100
 _AT_ONCE = 30
@@ -89,9 +90,12 @@ class Suite:
 
     def change(self) -> float:
         """Measure one change after another; return the 99th percentile of the waits in seconds."""
-        waits = [change(self.here.client, name_of(each % self.count), each) for each in range(_CHANGES)]
-        self.show("change_p50", percentile(waits, 50), None, "s")
-        self.show("change_p99", percentile(waits, 99), 1.0, "s")
+        return self._change("change", range(self.count), aim=1.0)
+
+    def _change(self, name: str, clusters: Sequence[int], aim: float) -> float:
+        waits = [change(self.here.client, name_of(clusters[each % len(clusters)]), each) for each in range(_CHANGES)]
+        self.show(f"{name}_p50", percentile(waits, 50), None, "s")
+        self.show(f"{name}_p99", percentile(waits, 99), aim, "s")
         return percentile(waits, 99)
 
     def change_beside_rolls(self, operator: OperatorProcess) -> None:
@@ -99,10 +103,9 @@ class Suite:
         rolls, client = min(_ROLLS, self.count // 3), self.here.client
         for number in range(rolls):
             client.patch(TIDB_CLUSTERS, name_of(number), "default", _RESTART)
-        time.sleep(_BURST)  # noqa: TID251  (the operator begins all rolls)
+        time.sleep(_BURST)  # noqa: TID251  (another process is timed)
         started, cpu = _now(), operator.cost.cpu_seconds()
-        others = range(rolls, self.count)
-        waits = [change(client, name_of(others[each % len(others)]), each) for each in range(_CHANGES)]
+        self._change("rolling_change", range(rolls, self.count), aim=0.5)
         cores = (operator.cost.cpu_seconds() - cpu) / (_now() - started)
         names = [name_of(number) for number in range(rolls)]
         under_way = sum(not holds(client.get(TIDB_CLUSTERS, name, "default").decode(), "Ready") for name in names)
@@ -110,8 +113,6 @@ class Suite:
             raise RuntimeError(f"all {rolls} rolls ended before the last of {_CHANGES} changes")
         note(f"{under_way} of {rolls} clusters still rolled after the last change")
         self.show("rolling_cores", cores, None, "cores")
-        self.show("rolling_change_p50", percentile(waits, 50), None, "s")
-        self.show("rolling_change_p99", percentile(waits, 99), 0.5, "s")
 
     def kill_a_shard(self) -> None:
         """Start three processes, kill one, and change all of its clusters."""
