@@ -18,7 +18,7 @@ _CHANGED_ELSEWHERE = ("resources", "storageClassName", "volumeAttributesClassNam
 
 def names(stateful_set: Json) -> list[str]:
     """The names of the claim templates, in order."""
-    return [template["metadata"]["name"] for template in _templates(stateful_set)]
+    return [template["metadata"]["name"] for template in stateful_set["spec"].get("volumeClaimTemplates") or ()]
 
 
 def sizes_differ(live: Json, desired: Json) -> bool:
@@ -109,12 +109,9 @@ def _texts(tree: object, path: str) -> Iterator[tuple[str, str]]:
         yield path, tree
 
 
-def _templates(stateful_set: Json) -> list[Json]:
-    return stateful_set["spec"].get("volumeClaimTemplates") or []
-
-
 def _by_name(stateful_set: Json) -> dict[str, Json]:
-    return {template["metadata"]["name"]: template["spec"] for template in _templates(stateful_set)}
+    templates = stateful_set["spec"].get("volumeClaimTemplates") or ()
+    return {template["metadata"]["name"]: template["spec"] for template in templates}
 
 
 def _same(one: Json, other: Json) -> bool:

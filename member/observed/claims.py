@@ -290,6 +290,12 @@ def designed_volumes(ctx: ClusterContext, kind: str) -> Sequence[DesiredVolume]:
     return ctx.designed((kind, "volumes"), lambda: tuple(desired_volumes(ctx.tc, kind)))
 
 
+def designed_templates(ctx: ClusterContext, kind: str) -> Json:
+    """A StatefulSet of the component's claim templates alone, built once for each spec."""
+    built = lambda: {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, kind)}}  # noqa: E731
+    return ctx.designed_tree((kind, "templates"), built)
+
+
 def _desired(template: Json) -> DesiredVolume:
     spec = template["spec"]
     size = spec["resources"]["requests"]["storage"]

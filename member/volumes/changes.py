@@ -21,10 +21,10 @@ from member.apply.writes import annotate_owner
 from member.context import ClusterContext
 from member.evidence import spec_or_wait
 from member.lifecycle.creation import delete_keeping_pods
-from member.naming import pod_name, pvc_name
+from member.naming import pvc_name
 from member.objects.stateful_set import ordinals_of
 from member.objects.volumes import has_storage, has_storage_claims
-from member.observed.claims import Claim, DesiredVolume, designed_volumes, desired_templates, storage_class_of
+from member.observed.claims import Claim, DesiredVolume, designed_templates, designed_volumes, storage_class_of
 from member.observed.status import image_of
 from member.observed.troubles import trouble_of_growth
 from member.outcome import SOONEST, Done, Outcome, Refused, Wait, Waiting, in_time_for
@@ -62,6 +62,26 @@ _LOOK_AGAIN = 10.0
 _BEFORE_RESTART = "storage class before a restart"
 _LIMIT = 600.0
 """Seconds that a restart waits for another storage class; drivers take minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundClaim:
+    """A cached bound claim of a pod, and what the spec wants of it."""
+
+    pod: str
+    cached: Object
+    volume: DesiredVolume
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the claim itself shows that no change is wanted or under way."""
+        claim, annotations, volume = self.cached.decode_as(Claim), self.cached.metadata.annotations, self.volume
+        return (
+            claim.spec.resources.requests.storage == claim.status.capacity.storage == volume.size
+            and annotations.get(labels.STATUS_STORAGE_SIZE, volume.size) == volume.size
+            and annotations.get(labels.SPEC_REVISION) == annotations.get(labels.STATUS_REVISION)
+            and volume.storage_class in ("", storage_class_of(self.cached))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +138,11 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     live = ctx.stateful_set(name)
     if live is None or live.metadata.deletion_timestamp or predicates.in_phase(ctx.tc, name, "Suspend"):
         return Done()
-    body, wanted = ctx.tree(live), {"spec": {"volumeClaimTemplates": desired_templates(ctx.tc, name)}}
+    body, wanted = ctx.tree(live), designed_templates(ctx, name)
     if sorted(names(body)) != sorted(names(wanted)):
         return Done("volumes were added or removed, which the component itself refuses")
-    seen = _in_turn(ctx, spec, body, list(_moves(ctx, spec, body)))
-    moves = [move for move in seen if not isinstance(move.step, Settled)]
+    bound = _bound(ctx, spec, live, body)
+    moves = _in_turn(ctx, spec, body, _moves(ctx, spec, bound))
     refusals = {move.pod: move.step for move in moves if isinstance(move.step, Refuse)}
     judged = moves if volume_replacement.is_on(ctx) else ()
     infeasible = {move.pod: why for move in judged if (why := infeasibility(move.claim, move.wanted))}
@@ -137,13 +157,13 @@ async def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     if blocked is None:
         for move in moves:
             await _carry_out(ctx, move)
-    classes = blocked or await change_classes(_classes(ctx, spec, seen))
+    classes = blocked or await change_classes(_classes(spec, bound, moves))
     if blocked or isinstance(classes, Refused):
         return classes
     if resized:
         return await _recreate(ctx, name, live, body)
     await annotate_owner(ctx, {labels.config_map_before_delete(name): None})
-    all_seen = len(seen) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
+    all_seen = len(bound) == body["spec"]["replicas"] * len(wanted["spec"]["volumeClaimTemplates"])
     remaking = None if all_seen else await volume_replacement.remake(ctx, spec, body)
     if remaking or stale:
         return remaking or await volume_replacement.replace(ctx, spec, body, stale)
@@ -178,33 +198,39 @@ def _is_newly_stale(move: Move, stateful_set: Object) -> bool:
     return isinstance(move.step, Refuse) and (made or "") >= (since or "")
 
 
-def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
+def _bound(ctx: ClusterContext, spec: Component, live: Object, body: Json) -> list[BoundClaim]:
     """The StatefulSet's claims that the cache shows as bound; others follow once they are bound."""
-    now, wanted = ctx.deps.clock.wall, designed_volumes(ctx, spec.name)
-    goals = {volume.name: _goal(spec, volume) for volume in wanted}
-    for ordinal in ordinals_of(body).ordinals:
-        pod = pod_name(ctx.tc, spec.name, ordinal)
-        for volume in wanted:
-            cached = ctx.listers.persistent_volume_claims.get(ctx.namespace, pvc_name(volume.name, pod))
-            if cached is None or cached.metadata.deletion_timestamp or not cached.decode_as(Claim).is_bound:
-                continue
-            claim = _read(ctx, cached)
-            goal = _wanted(ctx, spec, volume, goals[volume.name], claim)
-            yield Move(pod, cached, claim, goal, next_step(claim, goal, now))
+    pods = [f"{live.metadata.name}-{ordinal}" for ordinal in ordinals_of(body).ordinals]
+    volumes, get = designed_volumes(ctx, spec.name), ctx.listers.persistent_volume_claims.get
+    return [
+        BoundClaim(pod, cached, volume)
+        for pod in pods
+        for volume in volumes
+        if (cached := get(ctx.namespace, pvc_name(volume.name, pod))) is not None
+        and not cached.metadata.deletion_timestamp
+        and cached.decode_as(Claim).is_bound
+    ]
 
 
-def _goal(spec: Component, volume: DesiredVolume) -> Wanted:
-    """The wanted state of each claim of a volume."""
-    field = _field(spec, volume.name)
-    return Wanted(_size_field(spec, volume.name), volume.size, f"{field}.storageClassName", volume.storage_class)
+def _moves(ctx: ClusterContext, spec: Component, bound: Iterable[BoundClaim]) -> list[Move]:
+    """The steps of the claims that are not as the spec wants them."""
+    moves = []
+    for each in bound:
+        if not each.is_settled:
+            claim = _read(ctx, each.cached)
+            wanted = _wanted(ctx, spec, each.volume, claim)
+            moves.append(Move(each.pod, each.cached, claim, wanted, next_step(claim, wanted, ctx.deps.clock.wall)))
+    return [move for move in moves if not isinstance(move.step, Settled)]
 
 
-def _wanted(ctx: ClusterContext, spec: Component, volume: DesiredVolume, goal: Wanted, claim: VolumeClaim) -> Wanted:
+def _wanted(ctx: ClusterContext, spec: Component, volume: DesiredVolume, claim: VolumeClaim) -> Wanted:
     """The wanted state of a claim, with the way to another storage class, if that is wanted."""
+    field = _field(spec, volume.name)
+    goal = Wanted(_size_field(spec, volume.name), volume.size, f"{field}.storageClassName", volume.storage_class)
     if volume.storage_class in ("", claim.storage_class):
         return goal
     if volume.attributes_class:
-        decides = f"{_field(spec, volume.name)}.volumeAttributesClassName decides about its attributes"
+        decides = f"{field}.volumeAttributesClassName decides about its attributes"
         return replace(goal, obstacle=f": {decides}; restore {claim.storage_class}")
     way = in_place(ctx, claim.storage_class, volume.storage_class)
     if ctx.settings.modifies_volumes:
@@ -258,7 +284,7 @@ def before_restart(ctx: ClusterContext, component: str, pod: Object) -> Waiting 
     live = ctx.stateful_set(component)
     if not ctx.settings.modifies_volumes or spec is None or live is None:
         return None
-    moves = list(_moves(ctx, spec, ctx.tree(live)))
+    moves = _moves(ctx, spec, _bound(ctx, spec, live, ctx.tree(live)))
     changing = _changing(moves)
     own = [move for move in changing if move.pod == pod.metadata.name and not _is_pausing(move)]
     if not own or any(isinstance(move.step, Refuse) for move in moves):
@@ -446,13 +472,13 @@ class ClaimClass:
     written: bool = False
 
 
-def _classes(ctx: ClusterContext, spec: Component, seen: Sequence[Move]) -> Iterator[ClaimClass]:
-    """The volume attributes classes of the claims."""
-    wanted = {volume.name: volume.attributes_class for volume in designed_volumes(ctx, spec.name)}
-    for move in seen if any(wanted.values()) else ():
-        volume = move.claim.name.removesuffix(f"-{move.pod}")
-        written = isinstance(move.step, Begin | Ask | Finish)
-        yield ClaimClass(move.cached, wanted[volume], f"{_field(spec, volume)}.volumeAttributesClassName", written)
+def _classes(spec: Component, bound: Iterable[BoundClaim], moves: Iterable[Move]) -> Iterator[ClaimClass]:
+    """The volume attributes classes of the claims, if the spec names any."""
+    written = {move.claim.name for move in moves if isinstance(move.step, Begin | Ask | Finish)}
+    for each in bound:
+        if wanted := each.volume.attributes_class:
+            field = f"{_field(spec, each.volume.name)}.volumeAttributesClassName"
+            yield ClaimClass(each.cached, wanted, field, each.cached.metadata.name in written)
 
 
 async def change_classes(claims: Iterable[ClaimClass]) -> Outcome:
