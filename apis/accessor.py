@@ -6,8 +6,9 @@ before changing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from apis import images
 from apis.cluster import Cluster, ClusterSpec
@@ -31,8 +32,7 @@ class AbsentComponent(LookupError):
     """Raised when a cluster's spec lacks the requested component."""
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(msgspec.Struct, frozen=True):
     """A component of one cluster.
 
     `type` holds the facts that are the same in every cluster.

@@ -6,7 +6,6 @@ an OrdinalSet (a test forbids `range(replicas)`).
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -67,8 +66,7 @@ def ignored_slots(tc: Cluster) -> Iterator[str]:
         yield from (each for each in known if tc.metadata.annotations.get(each, "[]") not in ("[]", "null"))
 
 
-@dataclass(frozen=True, slots=True)
-class OrdinalSet:
+class OrdinalSet(msgspec.Struct, frozen=True):
     """The pods of a StatefulSet by their ordinals: `replicas` pods that skip `slots`.
 
     A slot above the highest ordinal has no effect, but takes effect when more replicas reach it (4.4).
@@ -132,8 +130,7 @@ class OrdinalSet:
         return OrdinalSet(self.replicas, frozenset(slot for slot in self.slots if slot < bound or slot in wanted.slots))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A pod that joins or leaves, and the StatefulSet's pods afterwards."""
 
     ordinal: int

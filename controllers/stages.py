@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 import structlog
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from controllers.errors import IgnoreError, RequeueError
 from controllers.executor import Executor
@@ -68,28 +68,28 @@ def attempt(stage: Stage[C], ctx: C, executor: Executor, on_defect: OnDefect) ->
 
     Raises LeaseExpired, RequeueError, IgnoreError.
     """
-    with bound_contextvars(stage=stage.name):
-        try:
-            found = stage.run(ctx)
-            return executor.conclude(found) if isinstance(found, Coroutine) else found
-        except Conflict as error:
-            # F3: the decision was made on an outdated object; the next reconcile decides again
-            return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
-        except (OwnerGone, OwnerChanged) as error:
-            return Waiting(_OUTDATED[type(error)], str(error))
-        except NOT_OURS as error:
-            return of_others(error)
-        except EXPECTED as error:
-            log.debug("stage failed", error=str(error))
-            return Failed(type(error).__name__, str(error))
-        except _OF_THE_WHOLE:
-            raise
-        except Exception as error:
-            log.exception("stage raised an unexpected exception", stage=stage.name)
-            on_defect(stage.name, error)
-            return Failed(
-                INTERNAL_ERROR, f"internal error: {_described(error)}; the stack trace is in the operator's log"
-            )
+    bound = bind_contextvars(stage=stage.name)  # a third of the time of `bound_contextvars`
+    try:
+        found = stage.run(ctx)
+        return executor.conclude(found) if isinstance(found, Coroutine) else found
+    except Conflict as error:
+        # F3: the decision was made on an outdated object; the next reconcile decides again
+        return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
+    except (OwnerGone, OwnerChanged) as error:
+        return Waiting(_OUTDATED[type(error)], str(error))
+    except NOT_OURS as error:
+        return of_others(error)
+    except EXPECTED as error:
+        log.debug("stage failed", error=str(error))
+        return Failed(type(error).__name__, str(error))
+    except _OF_THE_WHOLE:
+        raise
+    except Exception as error:
+        log.exception("stage raised an unexpected exception", stage=stage.name)
+        on_defect(stage.name, error)
+        return Failed(INTERNAL_ERROR, f"internal error: {_described(error)}; the stack trace is in the operator's log")
+    finally:
+        reset_contextvars(**bound)
 
 
 def broken_off(observed: Outcome | None) -> Failed | None:

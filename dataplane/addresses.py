@@ -15,6 +15,8 @@ from functools import lru_cache
 from typing import NewType
 from urllib.parse import urlsplit
 
+import msgspec
+
 from dataplane.errors import NotInCluster
 
 PD_CLIENT_PORT = 2379
@@ -62,8 +64,7 @@ class Stranger(Enum):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class AddressBook:
+class AddressBook(msgspec.Struct, frozen=True):
     """The names of one cluster."""
 
     cluster: str

@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from msgspec import structs
+
 from apis.consent import Permission, how_to_consent
 from apis.identity import tls_enabled
 from apis.shared import PDMember
@@ -235,7 +237,7 @@ def caller(ctx: ClusterContext, component: str, pod: str, port: int, tls: TlsMat
     `tls`: for a server with certificates other than the cluster's. Raises BadTlsMaterial.
     """
     book = address_book(ctx.tc)
-    book = replace(book, tls=book.tls or tls is not None)
+    book = structs.replace(book, tls=True) if tls else book
     return ctx.deps.dataplane.caller(book.member(component, ordinal_of(pod), port), tls or _tls(ctx))
 
 

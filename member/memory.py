@@ -102,8 +102,8 @@ class Designs:
         """
         meta = tc.metadata
         source = tc.spec, meta.annotations, meta.labels, meta.counts_slots, meta.uid
-        if self._source != source:
-            self._source, self._made = source, {}
+        # the same spec is compared faster next time than an equal one
+        self._source, self._made = source, self._made if self._source == source else {}
         if what in self._made and not rechecks:
             return cast("T", self._made[what])
         made = make()
