@@ -6,6 +6,7 @@ before changing.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -32,22 +33,19 @@ class AbsentComponent(LookupError):
     """Raised when a cluster's spec lacks the requested component."""
 
 
-class Component(msgspec.Struct, frozen=True):
+class Component(msgspec.Struct, frozen=True, dict=True):
     """A component of one cluster.
 
-    `type` holds the facts that are the same in every cluster.
+    `name` is its member type. `type` holds the facts that are the same in every cluster. What many builders and checks
+    read of it is computed once.
     """
 
+    name: str
     type: ComponentType
     tc: Cluster
     spec: ComponentSpec
 
-    @property
-    def name(self) -> str:
-        """The member type."""
-        return self.type.name
-
-    @property
+    @cached_property
     def field(self) -> str:
         """The path of its spec."""
         return self.type.slot.field(self.tc.spec)
@@ -57,7 +55,7 @@ class Component(msgspec.Struct, frozen=True):
         """The spec of the cluster."""
         return self.tc.spec
 
-    @property
+    @cached_property
     def workload(self) -> WorkloadSpec:
         """The spec of a component with replicas. Raises TypeError for Discovery."""
         if not isinstance(self.spec, WorkloadSpec):
@@ -66,7 +64,7 @@ class Component(msgspec.Struct, frozen=True):
 
     # The image, and the version it carries
 
-    @property
+    @cached_property
     def image(self) -> str:
         """The image of the main container; empty if the spec names none.
 
@@ -78,12 +76,12 @@ class Component(msgspec.Struct, frozen=True):
             return self.spec.image
         return images.with_version(self.workload.base_image or "", self.wanted_version) or self._image_of_pd()
 
-    @property
+    @cached_property
     def wanted_version(self) -> str:
         """The version that the spec chooses, the component's before the cluster's; empty when it chooses none."""
         return (self.tc.spec.version if self.spec.version is None else self.spec.version) or ""
 
-    @property
+    @cached_property
     def runs_image_field(self) -> bool:
         """True if the deprecated field `image` says what runs: no version is chosen, nor an image to add one to.
 
@@ -159,7 +157,7 @@ class Component(msgspec.Struct, frozen=True):
                 "matchLabels": {
                     "app.kubernetes.io/name": self.tc.LABELLED_NAME,
                     "app.kubernetes.io/managed-by": "tidb-operator",
-                    COMPONENT_LABEL: chosen.get(COMPONENT_LABEL, self.type.component_label),
+                    COMPONENT_LABEL: chosen.get(COMPONENT_LABEL, self.type.label),
                     INSTANCE_LABEL: chosen.get(INSTANCE_LABEL, instance_name(self.tc) + self.type.instance_suffix),
                 }
             },
@@ -334,19 +332,21 @@ def find(tc: Cluster, name: str) -> Component | None:
     """The component of a member type, None when the spec does not have it."""
     row = component_type(name)
     spec = row.slot.spec(tc.spec)
-    return None if spec is None else Component(row, tc, spec)
+    return None if spec is None else Component(name, row, tc, spec)
 
 
 def components(tc: Cluster) -> list[Component]:
     """The components the spec has, Discovery always, in the order of the table."""
-    return [
-        Component(row, tc, spec) for row in component_types(tc.kind) if (spec := row.slot.spec(tc.spec)) is not None
-    ]
+    rows = component_types(tc.kind)
+    return [Component(row.name, row, tc, spec) for row in rows if (spec := row.slot.spec(tc.spec)) is not None]
 
 
 def workloads(tc: Cluster) -> list[Component]:
     """The components of the spec that run in a StatefulSet, in the order of the table."""
-    return [each for each in components(tc) if isinstance(each.spec, WorkloadSpec)]
+    rows = component_types(tc.kind)
+    return [
+        Component(row.name, row, tc, spec) for row in rows if isinstance(spec := row.slot.spec(tc.spec), WorkloadSpec)
+    ]
 
 
 def container_resources(

@@ -96,9 +96,9 @@ class Outage:
 class ComponentType:
     """The facts of one component.
 
-    - `name`: its member type, which is the value of its label and the suffix of its StatefulSet. `label` is the value
-      of the label where that differs from the name. `instance_suffix` is what its instance name adds to the name of the
-      cluster.
+    - `name`: its member type, which is the suffix of its StatefulSet. `label` is the value of its label
+      `app.kubernetes.io/component`, by default the name. `instance_suffix` is what its instance name adds to the name
+      of the cluster.
     - `title`: its name in messages, e.g. TiKV.
     - `of`: the kind of cluster that has it.
     - `slot`: the place of its spec in the cluster's.
@@ -161,6 +161,10 @@ class ComponentType:
     configured_in_place: bool = False
     located_since: str = ""
 
+    def __post_init__(self) -> None:
+        """Set the label to its default."""
+        object.__setattr__(self, "label", self.label or self.name)
+
     def replaced(self, spec: S, new: ComponentSpec) -> S:
         """The cluster's spec with another spec of the component."""
         result: S = self.slot.replaced(spec, new)
@@ -170,11 +174,6 @@ class ComponentType:
     def word(self) -> str:
         """The title in reasons, e.g. `DMMaster` for DM-master."""
         return "".join(part[:1].upper() + part[1:] for part in self.title.split("-"))
-
-    @property
-    def component_label(self) -> str:
-        """The value of the label `app.kubernetes.io/component`."""
-        return self.label or self.name
 
     @property
     def certificate_volume(self) -> str:

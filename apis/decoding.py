@@ -141,8 +141,16 @@ def _path(parts: Iterable[str | int]) -> str:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(levels == 0 or _is_deeper(each, levels - 1) for each in inner if isinstance(each, dict | list))
+    """True if containers are nested in a value on more than so many levels."""
+    layer = [value]
+    for _ in range(levels + 1):
+        inner: list[object] = []
+        for each in layer:
+            inner += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        if not inner:
+            return False
+        layer = inner
+    return any(isinstance(each, dict | list) for each in layer)
 
 
 def _misfits(value: object, kind: inspect.Type, path: str) -> Iterator[Problem]:

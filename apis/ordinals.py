@@ -11,7 +11,6 @@ from typing import TypeVar
 import msgspec
 from msgspec import structs
 
-from apis.accessor import find
 from apis.cluster import Cluster
 from apis.components import component_names, component_type
 from apis.shared import WorkloadSpec
@@ -148,11 +147,11 @@ def desired_ordinals(tc: Cluster, component: str) -> OrdinalSet:
     Beyond the spec's, they are substitutes of failed pods, and spares while volumes are replaced one pod at a time. A
     failed pod whose ordinal the user has made a slot has no substitute: it will not return.
     """
-    found = find(tc, component)
-    if found is None or not isinstance(found.spec, WorkloadSpec):
+    row = component_type(component)
+    workload, status = row.slot.spec(tc.spec), row.status(tc.status)
+    if not isinstance(workload, WorkloadSpec):
         return OrdinalSet(0)
     slots = delete_slots(tc, component) if tc.metadata.counts_slots else frozenset[int]()
-    workload, status = found.spec, found.type.status(tc.status)
     if status is None:
         return OrdinalSet(workload.replicas, slots)
     failed = status.failed_pods
@@ -165,7 +164,7 @@ def desired_ordinals(tc: Cluster, component: str) -> OrdinalSet:
 
 def spec_ordinals(tc: Cluster, component: str) -> OrdinalSet:
     """The pods that the spec alone asks for."""
-    found = find(tc, component)
-    if found is None or not isinstance(found.spec, WorkloadSpec):
+    workload = component_type(component).slot.spec(tc.spec)
+    if not isinstance(workload, WorkloadSpec):
         return OrdinalSet(0)
-    return OrdinalSet(found.spec.replicas, delete_slots(tc, component))
+    return OrdinalSet(workload.replicas, delete_slots(tc, component))

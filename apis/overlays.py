@@ -84,9 +84,10 @@ def _overlays(tc: Cluster) -> dict[str, str]:
 
 def check(tc: Cluster) -> Iterator[Problem]:
     """The problems of all overlays of a cluster; each must belong to a component that runs in a StatefulSet."""
-    names = component_names(lambda row: not row.name.endswith("discovery"), tc.kind)
+    overlays = _overlays(tc)
+    names = component_names(lambda row: not row.name.endswith("discovery"), tc.kind) if overlays else ()
     known = {overlay_annotation(name): name for name in names}
-    for key, text in _overlays(tc).items():
+    for key, text in overlays.items():
         if key not in known:
             message = f"belongs to no component with an overlay; these have one: {', '.join(names)}"
             yield Problem(_place(key), text, message)

@@ -22,10 +22,10 @@ from ports import effects
 C = TypeVar("C", bound=ClusterContext)
 
 
-def decide(ctx: C, stages: Iterable[Stage[C]], see: Callable[[], bytes]) -> Steps[C]:
+def decide(ctx: C, stages: Callable[[], Iterable[Stage[C]]], see: Callable[[], bytes]) -> Steps[C]:
     """Run the stages on the observations, or reuse their last outcomes, and put the outcomes into `ctx.outcomes`.
 
-    `see` encodes the observations as bytes, for comparisons.
+    `stages` is called if they run. `see` encodes the observations as bytes, for comparisons.
     """
     seen, decided, clock = see(), ctx.memory.decided, ctx.deps.clock
     known = decided.on(seen, clock) if _may_rest(ctx) else None
@@ -33,7 +33,7 @@ def decide(ctx: C, stages: Iterable[Stage[C]], see: Callable[[], bytes]) -> Step
         ctx.outcomes |= known
         return
     with effects.watched() as noted:
-        yield from act(ctx, stages)
+        yield from act(ctx, stages())
     acted = noted.count > 0 or see() != seen or not _may_rest(ctx)
     if known is not None and (acted or ctx.outcomes != known):
         ctx.outcomes["decisions"] = yield Stage("decisions", partial(_another_end, known))
@@ -45,8 +45,9 @@ def decide(ctx: C, stages: Iterable[Stage[C]], see: Callable[[], bytes]) -> Step
 
 def act(ctx: C, stages: Iterable[Stage[C]]) -> Steps[C]:
     """Run the stages, except for components whose observation raised an error: their status may be wrong."""
+    broken = broken_off(ctx.observations)
     for stage in stages:
-        ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or (yield stage)
+        ctx.outcomes[stage.name] = broken.get(stage.name) or (yield stage)
 
 
 def seen_of(ctx: ClusterContext, *more: object) -> bytes:

@@ -1,6 +1,6 @@
 """The stages of a reconcile of any kind: each ends in an outcome, and a failure of one does not stop the others."""
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
@@ -92,9 +92,10 @@ def attempt(stage: Stage[C], ctx: C, executor: Executor, on_defect: OnDefect) ->
         reset_contextvars(**bound)
 
 
-def broken_off(observed: Outcome | None) -> Failed | None:
-    """The failure of an observation by an unexpected exception, after which the status may be wrong; else None."""
-    return observed if isinstance(observed, Failed) and observed.reason == INTERNAL_ERROR else None
+def broken_off(observations: Mapping[str, Outcome]) -> dict[str, Failed]:
+    """The observations that failed with an unexpected exception, after which the status may be wrong."""
+    failed = {name: seen for name, seen in observations.items() if isinstance(seen, Failed)}
+    return {name: seen for name, seen in failed.items() if seen.reason == INTERNAL_ERROR}
 
 
 def _described(error: Exception) -> str:

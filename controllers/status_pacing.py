@@ -14,6 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from kube.objects import Json, digest
 from ports.ageing import Ageing
 from ports.clock import Clock
@@ -132,53 +134,50 @@ def tells_reconciles(stored: Json, status: Json, fields: StatusFields = ALL_ALIK
 
 def _shape(status: Json) -> bytes:
     """The digest of a status without messages, times, counts and generations, which differ each time."""
-    return digest(_without_sentences(status))
-
-
-def _without_sentences(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_sentences(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: _without_sentences(each) if isinstance(each, dict | list) else each
-        for key, each in value.items()
-        if key != "message" and not key.lower().endswith(_UNSTEADY)
-    }
+    steady: Json = msgspec.json.decode(msgspec.json.encode(status))
+    parts: list[Any] = [steady]
+    # grows by the parts of each part
+    for part in parts:
+        if isinstance(part, dict):
+            for key in list(part):
+                if key == "message" or key.lower().endswith(_UNSTEADY):
+                    del part[key]
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return digest(steady)
 
 
 def _only_details(stored: Json, status: Json, fields: StatusFields) -> bool:
-    one, other = _differing(stored, status)
-    return _without_details(one, fields) == _without_details(other, fields)
-
-
-def _differing(stored: Json, status: Json) -> tuple[Json, Json]:
-    """Both statuses without the fields that are equal in both."""
-    one, other = dict[str, Any](), dict[str, Any]()
-    for key in stored.keys() | status.keys():
+    """True if both statuses agree in what readers act on."""
+    for key in {**stored, **status}:
         before, now = stored.get(key), status.get(key)
-        if before != now:
-            if isinstance(before, dict) and isinstance(now, dict):
-                before, now = _differing(before, now)
-            one[key], other[key] = before, now
-    return one, other
-
-
-def _without_details(status: Json, fields: StatusFields) -> Json:
-    """The part of a status that readers act on. The reason of a condition that is True is not part of it."""
-    kept: Json = {}
-    for key, each in status.items():
-        if key in fields.details or (key == "phase" and each == fields.resting):
+        if before == now or key in fields.details:
             continue
-        part: object = _without_details(each, fields) if isinstance(each, dict) else each
-        if key == "conditions":
-            part = _without_messages(each)
-        if part not in ({}, None):
-            kept[key] = part
-    return kept
+        if isinstance(before, dict) and isinstance(now, dict) and key != "conditions":
+            if not _only_details(before, now, fields):
+                return False
+        elif _acted_on(key, before, fields) != _acted_on(key, now, fields):
+            return False
+    return True
 
 
-def _without_messages(conditions: object) -> Json:
+def _acted_on(key: str, value: object, fields: StatusFields) -> object:
+    """The part of a field that readers act on; None if there is none."""
+    if key in fields.details or (key == "phase" and value == fields.resting):
+        return None
+    if key == "conditions":
+        return _without_messages(value)
+    if isinstance(value, dict):
+        parts = {name: _acted_on(name, each, fields) for name, each in value.items()}
+        return {name: part for name, part in parts.items() if part is not None} or None
+    return value
+
+
+def _without_messages(conditions: object) -> Json | None:
     """By type of condition: True, or the reason if it is not True. Skips entries that other writers have malformed."""
-    known = [each for each in (conditions if isinstance(conditions, list) else ()) if isinstance(each, dict)]
-    return {str(each.get("type")): each.get("status") == "True" or each.get("reason") for each in known}
+    kept: Json = {}
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict):
+            kept[str(each.get("type"))] = each.get("status") == "True" or each.get("reason")
+    return kept or None

@@ -33,7 +33,7 @@ class Validity:
         AssertionError if a judgement differs although no input does.
         """
         meta = cached.metadata
-        judged = meta.uid, meta.labels_, meta.annotations_, meta.owner_references, meta.deletion_timestamp, facts
+        judged = meta.uid, meta.labels, meta.annotations, meta.owner_references, meta.deletion_timestamp, facts
         is_known = self._valid == judged and self._readings.still_hold()
         if is_known and not rechecks:
             self._decoded = cached

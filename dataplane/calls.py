@@ -6,6 +6,7 @@ and a location outside the cluster is an error.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -103,11 +104,7 @@ class Caller:
         return self.decoded(path, self._read(asked, path, TIMEOUT, frozenset()), decoder)
 
     def _read(self, request: Request, path: str, timeout: float, also: frozenset[int]) -> Response:
-        deadline = self._clock.now() + timeout
-
-        def send(request: Request) -> Response:
-            return _RETRYING(self._try, request, deadline)
-
+        send = partial(_RETRYING, self._try, self._clock.now() + timeout)
         return self._checked(request.method, path, self._follow(request, path, send), also)
 
     def get_json(
@@ -200,7 +197,7 @@ class Caller:
         effects.note()
         return self._transport.request(request)
 
-    def _try(self, request: Request, deadline: float) -> Response:
+    def _try(self, deadline: float, request: Request) -> Response:
         left = max(deadline - self._clock.now(), 0.1)
         effects.note()
         return self._transport.request(replace(request, timeout=left))

@@ -150,7 +150,8 @@ class Store:
 
     `complete` is False if PD omitted half of the record; status skips such a store, which counts as unstable.
     `last_heartbeat` is in nanoseconds since 1970 by PD's clock, `start_timestamp` in seconds by the store's clock; 0
-    means unknown. `region_size` is in MiB. `region_size` and `space` are None if PD does not report them.
+    means unknown. `region_size` is in MiB, None if PD does not report it. `sizes` are the capacity, the free and
+    the used space of the disk as texts of PD, e.g. `98.6GiB`.
     """
 
     id: int
@@ -165,7 +166,15 @@ class Store:
     last_heartbeat: int = 0
     complete: bool = True
     region_size: int | None = None
-    space: Space | None = None
+    sizes: tuple[str, str, str] = ("", "", "")
+
+    @property
+    def space(self) -> Space | None:
+        """The disk of the store; None before its first heartbeat, or if PD writes a size in an unknown format."""
+        capacity, available, used = map(_bytes, self.sizes)
+        if not capacity or available is None or used is None:
+            return None
+        return Space(capacity, available, used)
 
     @property
     def is_tiflash(self) -> bool:
@@ -778,17 +787,9 @@ def _store(info: _StoreInfo) -> LiveStore:
         last_heartbeat=meta.last_heartbeat,
         complete=info.store is not None and info.status is not None,
         region_size=status.region_size,
-        space=_space(status),
+        sizes=(status.capacity, status.available, status.used_size),
         maker=_LIVE_READ,
     )
-
-
-def _space(status: _StoreStatus) -> Space | None:
-    """The disk of a store; None before its first heartbeat, or if PD writes a size in an unknown format."""
-    capacity, available, used = map(_bytes, (status.capacity, status.available, status.used_size))
-    if not capacity or available is None or used is None:
-        return None
-    return Space(capacity, available, used)
 
 
 def _bytes(size: str) -> int | None:

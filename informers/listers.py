@@ -73,10 +73,7 @@ class StoreLister:
             objects = self.select(EVERYTHING, namespace)
         if not wanted:
             return objects
-        return [obj for obj in objects if wanted.items() <= (obj.metadata.labels_ or _NO_LABELS).items()]
-
-
-_NO_LABELS: Mapping[str, str] = {}
+        return [obj for obj in objects if wanted.items() <= obj.metadata.labels.items()]
 
 
 def _in_namespace(store: Store, namespace: str) -> list[Object]:

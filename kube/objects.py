@@ -22,6 +22,7 @@ _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _NOTHING = msgspec.Raw()
+_NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
 _NULL = msgspec.Raw(b"null")
 _ENVELOPE = ("apiVersion", "kind")
 _MODELS = 512
@@ -50,9 +51,9 @@ class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The metadata that every decision reads. Labels and annotations are accessible through read-only views.
+    """The metadata that every decision reads.
 
-    Caches, which compare the labels of many objects, read `labels_` and change nothing.
+    Labels and annotations of an `Object` are read-only views, empty if it has none; writing to them raises TypeError.
     """
 
     name: str = ""
@@ -64,20 +65,10 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
-    labels_: Mapping[str, str] | None = msgspec.field(name="labels", default=None)
-    annotations_: Mapping[str, str] | None = msgspec.field(name="annotations", default=None)
+    labels: Mapping[str, str] = _NO_ENTRIES
+    annotations: Mapping[str, str] = _NO_ENTRIES
     managed_fields_: msgspec.Raw = msgspec.field(name="managedFields", default=_NOTHING)
     """Always empty: declared only so that one pass over the bytes locates the field to cut out."""
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Labels, empty if the object has none. Writing to the view raises TypeError."""
-        return MappingProxyType(self.labels_ or {})
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """Annotations, empty if the object has none. Writing to the view raises TypeError."""
-        return MappingProxyType(self.annotations_ or {})
 
     @property
     def controller(self) -> OwnerReference | None:
@@ -116,7 +107,7 @@ class Object:
             envelope = _envelopes.decode(raw)
         except (UnicodeDecodeError, RecursionError) as error:
             raise msgspec.DecodeError(str(error)) from error
-        self.metadata = envelope.metadata
+        self.metadata = _frozen(envelope.metadata)
         self.api_version = envelope.api_version or api_version
         self.kind = envelope.kind or kind
         self.raw = _without_managed_fields(raw, envelope.metadata)
@@ -200,6 +191,14 @@ def stored_condition(seen: Object, kind: str) -> StoredCondition | None:
     """The condition of a type in an object's status, or None."""
     status = seen.decode_as(_Reporting).status
     return next((each for each in (status and status.conditions) or () if each.type == kind), None)
+
+
+def _frozen(meta: ObjectMeta) -> ObjectMeta:
+    """Put read-only views in the place of `meta`'s labels and annotations."""
+    for name, entries in (("labels", meta.labels), ("annotations", meta.annotations)):
+        if entries is not _NO_ENTRIES:
+            msgspec.structs.force_setattr(meta, name, MappingProxyType(entries))
+    return meta
 
 
 def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:

@@ -19,7 +19,7 @@ class Lister(Protocol):
     def changes(self) -> int:
         """The number of changes of the cache: while it is unchanged, every answer is."""
 
-    def get(self, namespace: str, name: str) -> Object | None:
+    def get(self, namespace: str, name: str, /) -> Object | None:
         """The cached object, or None if it is not cached."""
 
     def by_index(self, function: IndexFunc, value: str) -> list[Object]:
@@ -43,7 +43,7 @@ def without_status(obj: Object) -> object:
     meta = obj.metadata
     if not meta.generation:
         return obj
-    shown = meta.labels_, meta.annotations_, meta.owner_references, meta.deletion_timestamp
+    shown = meta.labels, meta.annotations, meta.owner_references, meta.deletion_timestamp
     return meta.uid, meta.generation, shown
 
 
@@ -53,7 +53,7 @@ class Readings:
     def __init__(self, seen_of: Callable[[Object], object] | None = None) -> None:
         """`seen_of`: the part of an object that the reader reads, comparable; without it, the whole object."""
         self._seen_of = seen_of
-        self._answers: dict[Hashable, tuple[Callable[[], _Answer], object]] = {}
+        self._answers: dict[tuple[Callable[..., _Answer], tuple[Hashable, ...]], object] = {}
         self._changed = False
         self._seen: dict[Lister, int] = {}
 
@@ -62,19 +62,21 @@ class Readings:
         if self._changed:
             return False
         now = {lister: lister.changes for lister in self._seen}
-        if now != self._seen and not all(self._kept(ask()) == kept for ask, kept in self._answers.values()):
+        if now != self._seen and not all(self._kept(ask(*what)) == kept for (ask, what), kept in self._answers.items()):
             return False
         self._seen = now
         return True
 
-    def noted(self, lister: Lister, question: Hashable, ask: Callable[[], _A]) -> _A:
-        """The answer to a read. If a repeated read has another answer, the record becomes invalid."""
+    def noted(self, lister: Lister, ask: Callable[..., _A], *what: Hashable) -> _A:
+        """The answer of `ask(*what)`, which reads `lister`. If it differs from an earlier one, the record becomes
+        invalid.
+        """
         if lister not in self._seen:
             self._seen[lister] = lister.changes
-        answer = ask()
+        answer = ask(*what)
         is_shared = not self._seen_of and not isinstance(answer, list)
         kept = answer if is_shared else self._kept(answer)
-        _, first = self._answers.setdefault((lister, question), (ask, kept))
+        first = self._answers.setdefault((ask, what), kept)
         if first is not kept and first != kept:
             self._changed = True
         return answer
@@ -93,17 +95,17 @@ class NotedLister:
     def __init__(self, lister: Lister, readings: Readings) -> None:
         self._lister = lister
         self._readings = readings
+        self.get: Callable[[str, str], Object | None] = partial(readings.noted, lister, lister.get)
 
     @property
     def changes(self) -> int:
         return self._lister.changes
 
-    def get(self, namespace: str, name: str) -> Object | None:
-        return self._readings.noted(self._lister, (namespace, name), partial(self._lister.get, namespace, name))
-
     def by_index(self, function: IndexFunc, value: str) -> list[Object]:
-        return self._readings.noted(self._lister, (function, value), partial(self._lister.by_index, function, value))
+        return self._readings.noted(self._lister, self._lister.by_index, function, value)
+
+    def _labelled(self, namespace: str, labels: frozenset[tuple[str, str]]) -> list[Object]:
+        return self._lister.list(namespace, dict(labels))
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
-        question = namespace, frozenset((labels or {}).items())
-        return self._readings.noted(self._lister, question, partial(self._lister.list, namespace, labels))
+        return self._readings.noted(self._lister, self._labelled, namespace, frozenset((labels or {}).items()))

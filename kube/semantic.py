@@ -5,8 +5,9 @@ compare by value; the order of a list matters, except in lists that Kubernetes t
 are not changed.
 """
 
-import enum
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
@@ -99,7 +100,7 @@ one.
 
 def semantically_equal(one: Any, other: Any) -> bool:
     """True if two trees have the same meaning."""
-    return _same(one, other, _Context.FIELDS)
+    return _same(one, other, _IN_FIELDS)
 
 
 def covers(live: Json, desired: Json) -> bool:
@@ -113,23 +114,18 @@ def merge_patch(live: Json, desired: Json, applied: Json | None) -> Json | None:
     `applied` is what was last written, None if unknown: its fields that are no longer desired are removed. Fields of
     other clients survive. A list that differs is replaced whole.
     """
-    return _patch(live, desired, applied or {}, _Context.FIELDS) or None
+    return _patch(live, desired, applied or {}, _IN_FIELDS) or None
 
 
-class _Context(enum.Enum):
-    """How to read the values below a field."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Context:
+    """How to read the values below a field; `below` names the fields whose values are read otherwise."""
 
-    FIELDS = enum.auto()
-    QUANTITIES = enum.auto()
-    OPAQUE = enum.auto()
+    below: Mapping[str, "_Context"] = field(default_factory=dict)
 
 
-def _below(key: str, context: _Context) -> _Context:
-    if context is not _Context.FIELDS:
-        return context
-    if key in _OPAQUE:
-        return _Context.OPAQUE
-    return _Context.QUANTITIES if key in _QUANTITIES else _Context.FIELDS
+_IN_QUANTITIES, _IN_OPAQUE = _Context(), _Context()
+_IN_FIELDS = _Context(dict.fromkeys(_QUANTITIES, _IN_QUANTITIES) | dict.fromkeys(_OPAQUE, _IN_OPAQUE))
 
 
 def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
@@ -139,7 +135,7 @@ def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
         # nearly all fields are equal: one comparison skips them
         if there == wanted or not _says(key, wanted, context):
             continue
-        below = _below(key, context)
+        below = context.below.get(key, context)
         if isinstance(wanted, list) and _is_set(key, wanted, context):
             there, before = _in_order_of(wanted, there), _in_order_of(wanted, before)
         if isinstance(wanted, dict) and isinstance(there, dict):
@@ -159,9 +155,9 @@ def _removals(live: Json, desired: Json, applied: Json, context: _Context) -> Js
             continue
         if not _says(key, before, context) or not _says(key, there, context):
             continue
-        if key in _OPAQUE and context is _Context.FIELDS and isinstance(there, dict):
+        if key in _OPAQUE and context is _IN_FIELDS and isinstance(there, dict):
             # other clients put their own keys here
-            if inner := _removals(there, {}, _tree(before), _Context.OPAQUE):
+            if inner := _removals(there, {}, _tree(before), _IN_OPAQUE):
                 removals[key] = inner
         else:
             removals[key] = None
@@ -189,7 +185,7 @@ def _sort_key(value: Any) -> str:
 
 
 def _is_set(key: str, value: Any, context: _Context) -> bool:
-    if context is not _Context.FIELDS or not isinstance(value, list):
+    if context is not _IN_FIELDS or not isinstance(value, list):
         return False
     return key in _SETS or (key == "env" and not _refers(value))
 
@@ -240,17 +236,17 @@ def _same_field(key: str, one: Any, other: Any, context: _Context) -> bool:
         return says is _says(key, other, context)
     if _is_set(key, one, context) or _is_set(key, other, context):
         return bool(_normal({key: one}, context) == _normal({key: other}, context))
-    return _same(one, other, _below(key, context))
+    return _same(one, other, context.below.get(key, context))
 
 
 def _normal(value: Any, context: _Context) -> Any:
     """`value` without insignificant fields, and with quantities as numbers."""
     if isinstance(value, dict):
-        found = {k: _normal(v, _below(k, context)) for k, v in value.items() if _says(k, v, context)}
+        found = {k: _normal(v, context.below.get(k, context)) for k, v in value.items() if _says(k, v, context)}
         return {k: sorted(v, key=_sort_key) if _is_set(k, value[k], context) else v for k, v in found.items()}
     if isinstance(value, list):
         return [_normal(item, context) for item in value]
-    if context is _Context.QUANTITIES and isinstance(value, str | int | float):
+    if context is _IN_QUANTITIES and isinstance(value, str | int | float):
         with suppress(ValueError):
             return quantity.parse(value)
     return value
@@ -261,8 +257,8 @@ def _says(key: str, value: Any, context: _Context) -> bool:
     if value is None:
         return False
     if isinstance(value, dict):
-        below = _below(key, context)
+        below = context.below.get(key, context)
         return any(map(_says, value.keys(), value.values(), repeat(below)))
     if isinstance(value, list):
         return bool(value)
-    return bool(value) or context is not _Context.FIELDS or key in _OPTIONAL or key in _QUANTITIES
+    return bool(value) or context is not _IN_FIELDS or key in _OPTIONAL or key in _QUANTITIES

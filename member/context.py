@@ -122,6 +122,19 @@ class Dependencies:
     passwords: Randomness = field(default_factory=SecretRandomness)
 
 
+@dataclass(frozen=True, slots=True)
+class LabelledPods:
+    """The cached pods with the labels of a cluster, by name: its own pods, and foreign ones.
+
+    `found` is the answer of the cache with both, after so many `changes`.
+    """
+
+    changes: int
+    found: Sequence[Object]
+    own: Sequence[Object]
+    others: Sequence[Object]
+
+
 class Held(Enum):
     """How far the operator maintains a cluster at its last valid spec, while the present spec is not valid."""
 
@@ -138,7 +151,8 @@ class ClusterContext:
     cluster is `held`, both have its last valid spec. `memory` outlives the reconcile.
 
     `observations` holds the outcome of observing each component, `outcomes` the outcomes of the stages so far. `pods`
-    are the pods of each component, as first read in this reconcile. `readings` records the answers of the caches.
+    are the pods of each component, as first read in this reconcile. `labelled_pods` are the pods with the cluster's
+    labels, as last read. `readings` records the answers of the caches.
     `owner_lives`: a live read of this reconcile has found the cluster.
 
     `removed` are components that run although the spec lacks them; `tc` has them as they run. `unavailable` are the
@@ -163,6 +177,7 @@ class ClusterContext:
     held: Held = Held.NO
     memory: ClusterMemory = field(default_factory=ClusterMemory)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
+    labelled_pods: LabelledPods | None = None
     tls: TlsMaterial | None = field(default=None, repr=False)
     readings: Readings = field(default_factory=Readings, repr=False)
     _stored_status: Any = field(default=None, repr=False)
@@ -171,20 +186,18 @@ class ClusterContext:
     """The namespace of the cluster and of all its objects."""
     name: str = field(init=False)
     """The name of the cluster."""
+    listers: Listers = field(init=False, repr=False)
+    """The caches that stages read."""
 
     def __post_init__(self) -> None:
         """Take the names from the owner; stages replace it only by newer versions of the same object."""
         self.namespace, self.name = self.owner.metadata.namespace, self.owner.metadata.name
+        self.listers = self.deps.listers
 
     @property
     def resource(self) -> Resource:
         """The resource of the cluster's kind."""
         return RESOURCES[self.tc.kind]
-
-    @property
-    def listers(self) -> Listers:
-        """The caches that stages read."""
-        return self.deps.listers
 
     @property
     def settings(self) -> Settings:
@@ -233,7 +246,7 @@ class ClusterContext:
 
     def stateful_set(self, component: str) -> Object | None:
         """The StatefulSet of a component, from the cache."""
-        return self.deps.listers.stateful_sets.get(self.namespace, f"{self.name}-{component}")
+        return self.listers.stateful_sets.get(self.namespace, f"{self.name}-{component}")
 
 
 OwnContext: TypeAlias = Any

@@ -151,7 +151,7 @@ def _container(tc: Cluster, image: str) -> Json:
             pod.env("TC_NAME", tc.metadata.name),
         ],
     )
-    container |= {"name": discovery.type.component_label, "image": image}
+    container |= {"name": discovery.type.label, "image": image}
     if _uses_pd_tls(tc):
         container["env"].append(pod.env("TC_TLS_ENABLED", "true"))
     if discovery_mtls(tc):

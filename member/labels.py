@@ -131,7 +131,7 @@ def base_labels(tc: Cluster, component: str) -> dict[str, str]:
         NAME: tc.LABELLED_NAME,
         MANAGED_BY: TIDB_OPERATOR,
         INSTANCE: instance_name(tc) + row.instance_suffix,
-        COMPONENT: row.component_label,
+        COMPONENT: row.label,
     }
 
 

@@ -31,7 +31,7 @@ def peer_service(tc: Cluster, component: str) -> str:
 
 def pod_name(tc: Cluster, component: str, ordinal: int) -> str:
     """`<tc>-<component>-<ordinal>`."""
-    return f"{member_name(tc, component)}-{ordinal}"
+    return f"{tc.metadata.name}-{component}-{ordinal}"
 
 
 def pvc_name(volume: str, pod: str) -> str:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from apis import predicates
 from apis.cluster import Cluster
 from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
-from apis.components import DM_CLUSTER, component_type, is_component
+from apis.components import DM_CLUSTER, component_names, component_types, is_component
 from apis.dm_components import DMMasterStatus
 from apis.shared import TiKVStore
 from apis.times import parse_time, stamp
@@ -24,8 +24,15 @@ Now: TypeAlias = Callable[[], datetime]
 
 IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
 
-_WITH_MEMBERS = ("pd", "dm-master")
-"""Components whose pods are members of a quorum."""
+_OWN_ID = (
+    {row.name: labels.STORE_ID for row in component_types() if row.is_store}
+    | dict.fromkeys(component_names(of=DM_CLUSTER), "")
+    | dict.fromkeys(("pd", "dm-master"), labels.MEMBER_ID)
+)
+"""By component, the label with a pod's id in the data plane; for others, the label with the cluster's id.
+
+Without a label: the components of a DMCluster without members.
+"""
 
 _JOINING = 180.0
 """Seconds for which a pod without an id stays unlabelled, because PD may still learn of it: pulling an image takes
@@ -53,29 +60,29 @@ def of_pod(
     whose component label was removed.
     """
     kind = kind or pod.metadata.labels.get(labels.COMPONENT, "")
-    ids = {labels.CLUSTER_ID: cluster_id}
-    if kind in _WITH_MEMBERS:
-        ids[labels.MEMBER_ID] = _member_id(tc, kind, pod.metadata.name)
-    stores = _stores(tc, kind)
+    ids, own_id = {labels.CLUSTER_ID: cluster_id} if cluster_id else {}, _OWN_ID.get(kind)
+    if own_id == labels.MEMBER_ID and (member := _member_id(tc, kind, pod.metadata.name)):
+        ids[labels.MEMBER_ID] = member
+    stores = _stores(tc, kind) if own_id == labels.STORE_ID else None
     if stores is None:
-        return DesiredMetadata(_given(ids))
+        return DesiredMetadata(ids)
     labelled = pod.metadata.labels.get(labels.STORE_ID, "")
-    store = store_of(stores, pod.metadata.name, labelled)
-    ids[labels.STORE_ID] = store
+    if store := store_of(stores, pod.metadata.name, labelled):
+        ids[labels.STORE_ID] = store
     if kind != "tikv":
-        return DesiredMetadata(_given(ids))
+        return DesiredMetadata(ids)
     if store or not labelled:
-        return DesiredMetadata(_given(ids), without=(labels.TIKV_NO_ACTIVE_STORE_SINCE,))
+        return DesiredMetadata(ids, without=(labels.TIKV_NO_ACTIVE_STORE_SINCE,))
     since = pod.metadata.annotations.get(labels.TIKV_NO_ACTIVE_STORE_SINCE)
     if not since and without_store() < _GONE_FOR:
-        return DesiredMetadata(_given(ids))
-    return DesiredMetadata(_given(ids), {labels.TIKV_NO_ACTIVE_STORE_SINCE: since or stamp(now())})
+        return DesiredMetadata(ids)
+    return DesiredMetadata(ids, {labels.TIKV_NO_ACTIVE_STORE_SINCE: since or stamp(now())})
 
 
 def joins_within(pod: Object, metadata: DesiredMetadata, now: Now) -> float:
     """Seconds for which a new pod may still get its ids, so that it is labelled once; 0: label it now."""
     meta = pod.metadata
-    own = _own_id(meta.labels.get(labels.COMPONENT, ""))
+    own = _OWN_ID.get(meta.labels.get(labels.COMPONENT, ""), labels.CLUSTER_ID)
     is_complete = not own or own in metadata.labels or not meta.labels.keys().isdisjoint(IDS)
     return 0.0 if is_complete else _time_left(meta, _JOINING, now)
 
@@ -88,7 +95,7 @@ def is_labelled_within(claim: Object, now: Now) -> float:
     meta = claim.metadata
     if not meta.labels.keys().isdisjoint(IDS) or labels.PVC_DEFER_DELETING in meta.annotations:
         return 0.0
-    own = _own_id(meta.labels.get(labels.COMPONENT, ""))
+    own = _OWN_ID.get(meta.labels.get(labels.COMPONENT, ""), labels.CLUSTER_ID)
     return _time_left(meta, _JOINING + _FOLLOWING, now) if own else 0.0
 
 
@@ -98,16 +105,6 @@ def _time_left(meta: ObjectMeta, period: float, now: Now) -> float:
     return max(period - abs((now() - created).total_seconds()), 0.0) if created else 0.0
 
 
-def _own_id(kind: str) -> str:
-    """The label with a pod's id in the data plane, or with the cluster's id for a component without ids."""
-    if kind in _WITH_MEMBERS:
-        return labels.MEMBER_ID
-    if is_component(kind, DM_CLUSTER):
-        return ""
-    is_store = is_component(kind) and component_type(kind).is_store
-    return labels.STORE_ID if is_store else labels.CLUSTER_ID
-
-
 def of_claim(tc: Cluster, pod: Object) -> DesiredMetadata:
     """The labels and annotations of a claim: its pod's.
 
@@ -115,14 +112,16 @@ def of_claim(tc: Cluster, pod: Object) -> DesiredMetadata:
     """
     name, carried = pod.metadata.name, pod.metadata.labels
     base = base_labels(tc, carried[labels.COMPONENT])
-    return DesiredMetadata(base | _picked(carried, IDS) | {labels.POD_NAME: name}, {labels.POD_NAME: name})
+    ids = {key: carried[key] for key in IDS if carried.get(key)}
+    return DesiredMetadata(base | ids | {labels.POD_NAME: name}, {labels.POD_NAME: name})
 
 
 def of_volume(claim: Object) -> DesiredMetadata:
     """The labels and annotations of a volume: its claim's."""
     meta = claim.metadata
-    own = {labels.NAMESPACE: meta.namespace}
-    return DesiredMetadata(own | _picked(meta.labels, _FROM_CLAIM), _picked(meta.annotations, (labels.POD_NAME,)))
+    picked = {key: meta.labels[key] for key in _FROM_CLAIM if meta.labels.get(key)}
+    pod = meta.annotations.get(labels.POD_NAME)
+    return DesiredMetadata({labels.NAMESPACE: meta.namespace} | picked, {labels.POD_NAME: pod} if pod else {})
 
 
 def store_of(stores: Mapping[str, TiKVStore], pod: str, labelled: str) -> str:
@@ -152,11 +151,3 @@ def _stores(tc: Cluster, kind: str) -> Mapping[str, TiKVStore] | None:
     if not isinstance(status, TiKVStatus | TiFlashStatus) or not status.synced:
         return None
     return status.stores
-
-
-def _given(ids: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in ids.items() if value}
-
-
-def _picked(there: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
-    return {key: there[key] for key in keys if there.get(key)}

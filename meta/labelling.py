@@ -5,7 +5,7 @@ and annotations of pods that other clients changed, without a restart (R27). It 
 because labels change no member.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -17,7 +17,7 @@ from member import labels
 from member.context import ClusterContext, ReconcileContext
 from member.naming import referenced_cluster
 from member.observed.claims import own_claims
-from member.observed.pods import is_own_pod, live_revisions
+from member.observed.pods import labelled_pods, live_revisions
 from member.observed.referenced_cluster import without_pd
 from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
 from member.stores.reports import without_store
@@ -31,7 +31,7 @@ from meta.templates import of_template, stateful_sets, unlabelled_pods
 async def act(ctx: ClusterContext) -> Outcome:
     """Write missing and wrong labels. Raises ApiError, TransportError."""
     sets = stateful_sets(ctx)
-    known = _pods(ctx)
+    known = labelled_pods(ctx).own
     found = [*known, *unlabelled_pods(ctx, sets, {pod.metadata.name for pod in known})]
     # pods that are being deleted keep their labels
     pods = [pod for pod in found if not pod.metadata.deletion_timestamp]
@@ -54,12 +54,6 @@ async def act(ctx: ClusterContext) -> Outcome:
 
     await conclude_all(look(pod) for pod in pods)
     return in_time_for(unknown or Done(), *joining)
-
-
-def _pods(ctx: ClusterContext) -> list[Object]:
-    """All pods of the cluster, including discovery's."""
-    found = [pod for pod in ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc)) if is_own_pod(ctx, pod)]
-    return sorted(found, key=lambda pod: pod.metadata.name)
 
 
 def _cluster_id(ctx: ClusterContext, pods: Sequence[Object]) -> tuple[str, NotDone | None]:
@@ -93,31 +87,37 @@ def _identity(ctx: ClusterContext, pod: Object, cluster_id: str, kind: str = "")
 
 
 async def _label_pod(
-    ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json], own: DesiredMetadata
+    ctx: ClusterContext, pod: Object, cluster_id: str, sets: Mapping[str, Json], own: DesiredMetadata
 ) -> Object | None:
     """The labelled pod, or None if it is gone. `own` is the identity of the pod by its labels."""
 
-    async def label(there: Object) -> Object:
+    def desired(there: Object) -> DesiredMetadata:
         template = of_template(sets, there, partial(live_revisions, ctx))
         kind = template.labels.get(labels.COMPONENT, "")
         is_as_labelled = there is pod and kind in ("", there.metadata.labels.get(labels.COMPONENT))
         mine = own if is_as_labelled else _identity(ctx, there, cluster_id, kind)
-        return await apply_metadata(PODS, there, mine.beside(template))
+        return mine.beside(template)
 
-    return await retry_on_conflict(ctx, PODS, pod, label)
+    wanted = desired(pod)
+    if wanted.matches(pod):
+        return pod
+    return await retry_on_conflict(
+        ctx, PODS, pod, lambda there: apply_metadata(PODS, there, wanted if there is pod else desired(there))
+    )
 
 
-async def _label_claims(ctx: ClusterContext, pod: Object, claims: dict[str, Object]) -> None:
-    """Label the claims of a pod, and store the results in `claims`."""
-    metadata = identity.of_claim(ctx.tc, pod)
-    for name in own_claims(pod):
+async def _label_claims(ctx: ClusterContext, pod: Object, claims: Mapping[str, Object]) -> None:
+    """Label the claims of a pod; `claims` are the cached ones by name."""
+    names = own_claims(pod)
+    metadata = identity.of_claim(ctx.tc, pod) if names else DesiredMetadata()
+    for name in names:
         # a claim that is older than its pod has no labels yet, so the cache lacks it
         claim = claims.get(name) or ctx.deps.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
-        labelled = claim and await retry_on_conflict(
+        if claim is None or metadata.matches(claim):
+            continue
+        await retry_on_conflict(
             ctx,
             PERSISTENT_VOLUME_CLAIMS,
             claim,
             lambda there: apply_metadata(PERSISTENT_VOLUME_CLAIMS, there, metadata),
         )
-        if labelled is not None:
-            claims[name] = labelled

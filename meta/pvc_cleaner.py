@@ -58,7 +58,7 @@ async def act(ctx: ClusterContext) -> Outcome:
 
 def _marked(claims: Iterable[Object], annotation: str, components: Collection[str]) -> list[Object]:
     """The claims of the components with an annotation."""
-    marked = [claim for claim in claims if annotation in (claim.metadata.annotations_ or ())]
+    marked = [claim for claim in claims if annotation in claim.metadata.annotations]
     return [claim for claim in marked if claim.metadata.labels[labels.COMPONENT] in components]
 
 

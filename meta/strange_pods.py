@@ -13,7 +13,7 @@ from member import labels
 from member.context import ClusterContext
 from member.observed.instances import clusters_of_instance
 from member.observed.pod import Pod
-from member.observed.pods import is_own_pod, is_pod_of
+from member.observed.pods import is_pod_of, labelled_pods
 from member.outcome import Done, Outcome, Refused
 
 _LOOK_AGAIN = 30.0
@@ -30,9 +30,10 @@ def act(ctx: ClusterContext) -> Outcome:
 
 def _strange(ctx: ClusterContext) -> Iterator[Object]:
     """The pods with a component's labels that no cluster of this instance has created."""
-    names = _sharing(ctx)
-    for pod in ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc)):
-        is_known = is_own_pod(ctx, pod) or any(is_pod_of(name, pod) for name in names)
+    others = labelled_pods(ctx).others
+    names = _sharing(ctx) if others else ()
+    for pod in others:
+        is_known = any(is_pod_of(name, pod) for name in names)
         if not is_known and pod.metadata.labels.get(labels.COMPONENT) in component_names(of=ctx.tc.kind):
             yield pod
 

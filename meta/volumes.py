@@ -9,7 +9,7 @@ from functools import cache
 
 from structlog.contextvars import bound_contextvars
 
-from apis.components import component_names, component_type
+from apis.components import component_type, component_types
 from kube.actions import Apply, Emit, Merge
 from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
@@ -40,7 +40,8 @@ async def act(ctx: ClusterContext) -> Outcome:
     if ctx.listers.persistent_volumes is None:
         return Done("no permission for PersistentVolumes")
     now, times = ctx.deps.clock.wall, list[float]()
-    known = component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy, ctx.tc.kind)
+    rows = component_types(ctx.tc.kind)
+    known = {row.name for row in rows if row.claims.labelled or row.claims.reclaim_policy}
     is_confirmed = cache(lambda: spec_confirmed(ctx) is not None)
 
     async def look(claim: Object) -> None:

@@ -31,7 +31,8 @@ def decoder(model: type[_T]) -> msgspec.json.Decoder[_T]:
 
 def convert(tree: object, model: type[_T]) -> _T:
     """Convert a tree of plain containers into a typed value. Raises msgspec.ValidationError, which names the field."""
-    decoder(model)
+    if model not in _decoders:
+        decoder(model)
     return msgspec.convert(tree, model)
 
 

@@ -105,7 +105,7 @@ class Cache:
             found = self._selected[namespace, wanted] = [
                 item
                 for item in self._objects.values()
-                if namespace in ("", item.metadata.namespace) and wanted <= (item.metadata.labels_ or {}).items()
+                if namespace in ("", item.metadata.namespace) and wanted <= item.metadata.labels.items()
             ]
         return list(found)
 

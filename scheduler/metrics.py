@@ -8,7 +8,7 @@ from member.labels import COMPONENT
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
 
-_COMPONENTS = frozenset(component_type.component_label for component_type in component_types(TIDB_CLUSTER))
+_COMPONENTS = frozenset(component_type.label for component_type in component_types(TIDB_CLUSTER))
 """The values of the label `component`; any other would let a client create time series without end."""
 
 

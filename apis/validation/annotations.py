@@ -30,8 +30,9 @@ def check(tc: Cluster) -> Iterator[Problem]:
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _MOST_BYTES:
         yield Problem("metadata.annotations", None, f"must not exceed {_MOST_BYTES} bytes in total; they have {size}")
-    for component in component_names(attrgetter("has_delete_slots"), tc.kind):
-        yield from _check_slots(annotations, slots_annotation(component))
+    for key in map(slots_annotation, component_names(attrgetter("has_delete_slots"), tc.kind)):
+        if key in annotations:
+            yield from _check_slots(key, annotations[key])
     yield from overlays.check(tc)
     yield from _check_switches(annotations)
 
@@ -42,13 +43,11 @@ def is_qualified(key: str) -> bool:
     return _NAME.fullmatch(name) is not None and (not slash or _PREFIX.fullmatch(prefix) is not None)
 
 
-def _check_slots(annotations: dict[str, str], key: str) -> Iterator[Problem]:
-    if key not in annotations:
-        return
+def _check_slots(key: str, text: str) -> Iterator[Problem]:
     try:
-        parse_slots(annotations[key])
+        parse_slots(text)
     except ValueError as error:
-        yield Problem(f'metadata.annotations["{key}"]', annotations[key], str(error))
+        yield Problem(f'metadata.annotations["{key}"]', text, str(error))
 
 
 def _check_switches(annotations: dict[str, str]) -> Iterator[Problem]:

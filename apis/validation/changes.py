@@ -219,7 +219,7 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
         now, compared = in_use.get(section) or {}, wanted.get(section)
         if new := _left_out_by_v16(pd, section, wanted, in_use):
             compared = {key: value for key, value in wanted[section].items() if key not in new}
-        if not toml.same({section: compared}, {section: now}):
+        if (compared or now) and not toml.same({section: compared}, {section: now}):
             message = f"has no effect on a running PD; change it with pd-ctl and set it back to {now} here"
             yield Problem(f"{pd.config_field}.{section}", wanted.get(section), message)
     names = config.get(wanted, "security.cert-allowed-cn")

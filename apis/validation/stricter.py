@@ -13,7 +13,7 @@ from apis.cluster import Cluster
 from apis.component_specs import TiFlashSpec, TiProxySpec
 from apis.identity import instance_name
 from apis.problem import Problem
-from apis.shared import Json, Quantity
+from apis.shared import Json, Quantity, WorkloadSpec
 from apis.tidbcluster import TidbCluster
 from apis.validation import containers, replica_limit
 from apis.validation.volumes import WITH_STORAGE_VOLUMES
@@ -42,8 +42,8 @@ def check(tc: Cluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
         yield from _check_helper(tc)
     yield from _check_time_zone(tc, stateful_sets)
     limit = yield from replica_limit.limit_of(tc.metadata.annotations)
-    seen = set()
-    for component in components(tc):
+    seen, parts = set[str](), components(tc)
+    for component in parts:
         live = stateful_sets.get(component.name)
         for problem in (*_check_choices(component, live), *_check_image(component, live)):
             if problem.field not in seen:  # what the cluster says is said to every component
@@ -52,8 +52,9 @@ def check(tc: Cluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
         yield from _check_containers(component, live)
         yield from containers.check_pod(component)
         yield from _check_sizes(component, live)
-    for component in workloads(tc):
-        yield from _check_replicas(component, stateful_sets.get(component.name), limit)
+    for component in parts:
+        if isinstance(component.spec, WorkloadSpec):
+            yield from _check_replicas(component, stateful_sets.get(component.name), limit)
 
 
 def reported(tc: Cluster) -> list[tuple[str, object]]:

@@ -195,7 +195,7 @@ def component_of(tree: Json) -> str:
     """The component of an object by its name in the table, else its label."""
     label = labels_of(tree).get(labels.COMPONENT, "")
     rows = (each for kind in CLUSTER_MODELS for each in component_types(kind))
-    return next((row.name for row in rows if row.component_label == label), label)
+    return next((row.name for row in rows if row.label == label), label)
 
 
 def field_of(facts: Facts, tree: Json, path: str) -> str:

@@ -27,7 +27,7 @@ def stages() -> tuple[Stage[DMContext], ...]:
         Stage("certificates", certificates.act),
         Stage("pv_reclaim_policy", volumes.act),
         Stage("orphan_pods_cleaner", orphan_pods.act),
-        *(Stage(behaviour.name, behaviour.act) for behaviour in behaviours(DM_CLUSTER)),
+        *[Stage(behaviour.name, behaviour.act) for behaviour in behaviours(DM_CLUSTER)],
         Stage("strange_pods", strange_pods.act),
         Stage("meta", labelling.act),
         Stage("pvc_cleaner", pvc_cleaner.act),
@@ -40,5 +40,5 @@ def run(ctx: DMContext) -> Steps[DMContext]:
     for stage in observations():
         ctx.observations[stage.name] = yield stage
     judged = judge(ctx, workloads(DM_CLUSTER))
-    yield from decide(ctx, stages(), partial(seen_of, ctx))
+    yield from decide(ctx, stages, partial(seen_of, ctx))
     ctx.outcomes[AVAILABILITY] = judged

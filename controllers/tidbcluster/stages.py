@@ -5,7 +5,6 @@ waits or fails does not stop independent stages: each member checks its own depe
 status.
 """
 
-from collections.abc import Iterator
 from functools import partial
 
 from controllers.decisions import act, decide, seen_of
@@ -31,7 +30,7 @@ def stages() -> tuple[Stage[ReconcileContext], ...]:
         Stage("certificates", certificates.act),
         Stage("pv_reclaim_policy", volumes.act),
         Stage("orphan_pods_cleaner", orphan_pods.act),
-        *(Stage(behaviour.name, behaviour.act) for behaviour in behaviours()),
+        *[Stage(behaviour.name, behaviour.act) for behaviour in behaviours()],
         Stage("strange_pods", strange_pods.act),
         Stage("meta", labelling.act),
         Stage("pvc_cleaner", pvc_cleaner.act),
@@ -60,16 +59,16 @@ def run(ctx: ReconcileContext) -> Steps[ReconcileContext]:
         ctx.outcomes |= refused
         return
     judged = judge(ctx, workloads())
-    yield from decide(ctx, _acting(ctx), partial(_seen, ctx))
+    yield from decide(ctx, partial(_acting, ctx), partial(_seen, ctx))
     yield from act(ctx, asking())
     ctx.outcomes[AVAILABILITY] = judged
 
 
-def _acting(ctx: ReconcileContext) -> Iterator[Stage[ReconcileContext]]:
+def _acting(ctx: ReconcileContext) -> tuple[Stage[ReconcileContext], ...]:
     """The stages, after all components have judged the upgrade: if one refuses it, no pod restarts for it."""
     judged = {workload.name: refused_upgrade(ctx, workload) for workload in workloads()}
     ctx.refused_upgrades = {name: refused for name, refused in judged.items() if refused}
-    yield from stages()
+    return stages()
 
 
 def _seen(ctx: ReconcileContext) -> bytes:

@@ -6,6 +6,7 @@ Also the claims that pods mount, and claims that another client has deleted (R27
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from operator import attrgetter
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from apis import pod_commands
 from apis.accessor import find
 from apis.cluster import Cluster
-from apis.data_volumes import cluster_id_of, clusters_of_claim, is_claim_of
+from apis.data_volumes import cluster_id_of, clusters_of_claim
 from apis.shared import StorageVolumeStatus
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
@@ -52,10 +53,31 @@ class PodVolumes(msgspec.Struct, frozen=True):
     volumes: tuple[PodVolume, ...] = ()
 
 
-class PodWithVolumes(msgspec.Struct, frozen=True):
+class PodName(msgspec.Struct, frozen=True):
+    """The part of a pod's metadata that names its own claims."""
+
+    name: str = ""
+
+
+class PodWithVolumes(msgspec.Struct, frozen=True, dict=True):
     """A pod, reduced to its volumes."""
 
     spec: PodVolumes
+    metadata: PodName = PodName()
+
+    @cached_property
+    def claims(self) -> Mapping[str, str]:
+        """The names of the claims that the pod mounts, by the name of its volume."""
+        return {
+            volume.name: volume.persistent_volume_claim.claim_name
+            for volume in self.spec.volumes
+            if volume.persistent_volume_claim
+        }
+
+    @cached_property
+    def own_claims(self) -> Sequence[str]:
+        """The claims that were created for the pod from claim templates."""
+        return [claim for volume, claim in self.claims.items() if claim == pvc_name(volume, self.metadata.name)]
 
 
 class Storage(msgspec.Struct, frozen=True):
@@ -113,28 +135,33 @@ class ClaimStatus(msgspec.Struct, frozen=True, rename="camel"):
     conditions: tuple[ClaimCondition, ...] = ()
 
 
-class Claim(msgspec.Struct, frozen=True):
-    """The part of a PersistentVolumeClaim that decisions read."""
+class Claim(msgspec.Struct, frozen=True, dict=True):
+    """The part of a PersistentVolumeClaim that decisions read.
+
+    What follows from it is computed once for each version of the claim.
+    """
 
     spec: ClaimSpec
     status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
 
-    @property
+    @cached_property
     def is_bound(self) -> bool:
         """True if the claim is bound to a volume."""
         return self.status.phase == BOUND and bool(self.spec.volume_name)
 
-    @property
+    @cached_property
     def refused_size(self) -> str:
         """The size that the storage driver has rejected as infeasible (KEP-1790); empty if it has rejected none."""
         status = self.status
         return status.allocated_resources.storage if status.allocated_resource_statuses.storage in _INFEASIBLE else ""
 
-    @property
+    @cached_property
     def trouble_of_modification(self) -> str:
         """The storage driver's error about a change of the volume attributes class; empty if it reports none."""
-        errors = (each for each in self.status.conditions if each.type == _MODIFY_ERROR and each.status == "True")
-        return next((error.message[:LONGEST_MESSAGE] for error in errors), "")
+        for each in self.status.conditions:
+            if each.type == _MODIFY_ERROR and each.status == "True":
+                return each.message[:LONGEST_MESSAGE]
+        return ""
 
 
 def storage_class_of(claim: Object) -> str:
@@ -156,23 +183,19 @@ def awaits_data(claim: Object) -> bool:
 
 def claim_names(pod: Object) -> Mapping[str, str]:
     """The names of the claims that a pod mounts, by the name of the pod's volume."""
-    volumes = pod.decode_as(PodWithVolumes).spec.volumes
-    return {
-        volume.name: volume.persistent_volume_claim.claim_name for volume in volumes if volume.persistent_volume_claim
-    }
+    return pod.decode_as(PodWithVolumes).claims
 
 
 def lacks_claims(stateful_set: Json, pod: Object) -> bool:
     """True if a pod was created without the claim of one of the StatefulSet's templates."""
     templates = stateful_set["spec"].get("volumeClaimTemplates") or ()
     wanted = {pvc_name(template["metadata"]["name"], pod.metadata.name) for template in templates}
-    return not wanted <= set(own_claims(pod))
+    return not wanted.issubset(own_claims(pod))
 
 
-def own_claims(pod: Object) -> list[str]:
+def own_claims(pod: Object) -> Sequence[str]:
     """The names of the claims that were created for a pod from claim templates. Its other claims are the user's."""
-    name = pod.metadata.name
-    return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
+    return pod.decode_as(PodWithVolumes).own_claims
 
 
 def claims_of(ctx: ClusterContext, pod: Object) -> list[Object]:
@@ -184,7 +207,7 @@ def claims_of(ctx: ClusterContext, pod: Object) -> list[Object]:
 def claims_of_cluster(ctx: ClusterContext) -> list[Object]:
     """The cached claims of the cluster's pods, sorted by name."""
     found = ctx.listers.persistent_volume_claims.list(ctx.namespace, labels.cluster_labels(ctx.tc))
-    own = [claim for claim in found if is_claim_of(ctx.name, claim.metadata.name, claim.metadata.labels)]
+    own = [each for each in found if ctx.name in clusters_of_claim(each.metadata.name, each.metadata.labels)]
     return sorted(own, key=attrgetter("metadata.name"))
 
 

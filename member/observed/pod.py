@@ -3,6 +3,9 @@
 `kubectl tidb` imports this module, so it imports no client of the data plane.
 """
 
+from collections.abc import Mapping
+from functools import cached_property
+
 import msgspec
 
 from kube.objects import Object
@@ -134,13 +137,13 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     containers: tuple[Container, ...] = ()
 
 
-class Pod(msgspec.Struct, frozen=True):
-    """The part of a pod that decisions read."""
+class Pod(msgspec.Struct, frozen=True, dict=True):
+    """The part of a pod that decisions read. What follows from it is computed once for each version of the pod."""
 
     spec: PodSpec
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
-    @property
+    @cached_property
     def is_ready(self) -> bool:
         """True if the pod's Ready condition is True."""
         for condition in self.status.conditions:
@@ -148,12 +151,12 @@ class Pod(msgspec.Struct, frozen=True):
                 return condition.status == "True"
         return False
 
-    @property
+    @cached_property
     def is_unschedulable(self) -> bool:
         """True if the scheduler has found no node for the pod."""
         return any(c.type == "PodScheduled" and c.status == "False" for c in self.status.conditions)
 
-    @property
+    @cached_property
     def is_marked_unheard(self) -> bool:
         """True if the control plane has marked that the kubelet of the pod does not report.
 
@@ -167,10 +170,10 @@ class Pod(msgspec.Struct, frozen=True):
 
     def is_running(self, container: str) -> bool:
         """True if a container of the pod runs, according to the last report of its kubelet."""
-        of_name = (status for status in self.status.container_statuses if status.name == container)
-        return any(each.state.running for each in of_name)
+        status = self._by_name.get(container)
+        return status is not None and status.state.running is not None
 
-    @property
+    @cached_property
     def is_crash_looping(self) -> bool:
         """True if the pod is not Ready because of a container that was restarted twice or more."""
         statuses = self.status.container_statuses
@@ -178,17 +181,17 @@ class Pod(msgspec.Struct, frozen=True):
             container.restart_count >= OFTEN and self._may_be_why(container) for container in statuses
         )
 
-    @property
+    @cached_property
     def has_run(self) -> bool:
         """True if any container of the pod has ever started."""
         return any(status.restart_count or not status.state.waiting for status in self.status.container_statuses)
 
     def has_started(self, container: str) -> bool:
         """True if this container of the pod has ever started. (The phase is Running only after all of them have.)"""
-        of_name = (status for status in self.status.container_statuses if status.name == container)
-        return any(each.state.running or each.state.terminated or each.restart_count for each in of_name)
+        status = self._by_name.get(container)
+        return status is not None and bool(status.state.running or status.state.terminated or status.restart_count)
 
-    @property
+    @cached_property
     def lacks_image(self) -> bool:
         """True if a container of the pod waits for an image that could not be pulled."""
         waiting = (status.state.waiting for status in self.status.container_statuses)
@@ -196,23 +199,25 @@ class Pod(msgspec.Struct, frozen=True):
             container_waiting is not None and container_waiting.reason in OF_IMAGES for container_waiting in waiting
         )
 
-    @property
+    @cached_property
     def ready_since(self) -> str:
         """The time of the last change of the Ready condition; empty without that condition."""
-        return next((c.last_transition_time or "" for c in self.status.conditions if c.type == "Ready"), "")
+        for condition in self.status.conditions:
+            if condition.type == "Ready":
+                return condition.last_transition_time or ""
+        return ""
 
     def running_since(self, container: str) -> str:
         """The start time of a running container; empty if it does not run."""
-        for status in self.status.container_statuses:
-            if status.name == container and status.state.running:
-                return status.state.running.started_at or ""
-        return ""
+        status = self._by_name.get(container)
+        return (status and status.state.running and status.state.running.started_at) or ""
 
     def restarts(self, container: str) -> int:
         """The number of restarts of a container in this pod."""
-        return sum([status.restart_count for status in self.status.container_statuses if status.name == container])
+        status = self._by_name.get(container)
+        return status.restart_count if status else 0
 
-    @property
+    @cached_property
     def trouble(self) -> str:
         """What keeps the pod from starting, in Kubernetes' words; empty if it is starting normally."""
         for condition in self.status.conditions:
@@ -220,12 +225,12 @@ class Pod(msgspec.Struct, frozen=True):
                 return f"{condition.reason}: {condition.message}"
         return ", ".join(container.trouble for container in self._containers if container.trouble)
 
-    @property
+    @cached_property
     def backs_off(self) -> bool:
         """True if a container waits for its restart; the delay grows with the number of restarts."""
         return any(container.backs_off for container in self._containers)
 
-    @property
+    @cached_property
     def crashes(self) -> str:
         """The containers that end repeatedly, and how they end, if the pod is not Ready; otherwise empty."""
         if self.is_ready:
@@ -239,7 +244,12 @@ class Pod(msgspec.Struct, frozen=True):
         running = container.state.running
         return running is None or (running.started_at or "") >= self.ready_since
 
-    @property
+    @cached_property
+    def _by_name(self) -> Mapping[str, ContainerStatus]:
+        """The status of each container, without init containers."""
+        return {status.name: status for status in self.status.container_statuses}
+
+    @cached_property
     def _containers(self) -> tuple[ContainerStatus, ...]:
         return (*self.status.init_container_statuses, *self.status.container_statuses)
 

@@ -8,7 +8,6 @@ StatefulSet of this name has left occupies the name of a pod of the cluster.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from operator import attrgetter
 
 from apis.ordinals import desired_ordinals
@@ -16,7 +15,7 @@ from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, PODS, REPLICA_SETS, STATEFUL_SETS
 from kube.semantic import covers
 from member import labels
-from member.context import ClusterContext
+from member.context import ClusterContext, LabelledPods
 from member.labels import base_labels, selector_text
 from member.naming import pod_name
 from member.observed.pod import Pod, is_in_advanced
@@ -79,17 +78,32 @@ def _cached(ctx: ClusterContext, kind: str) -> Sequence[Object]:
     live = ctx.stateful_set(kind)
     if live is not None and not controls(ctx.owner.metadata.uid, live):
         return ()
-    return _own(ctx, ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, kind)))
+    return [pod for pod in labelled_pods(ctx).own if pod.metadata.labels.get(labels.COMPONENT) == kind]
+
+
+def labelled_pods(ctx: ClusterContext) -> LabelledPods:
+    """The cached pods with the labels of the cluster, by name; its own include the pods of Discovery."""
+    known, changes = ctx.labelled_pods, ctx.listers.pods.changes
+    if known is None or known.changes != changes:
+        found = ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc))
+        own, others = (known.own, known.others) if known and known.found == found else _divided(ctx, found)
+        known = ctx.labelled_pods = LabelledPods(changes, found, own, others)
+    return known
+
+
+def _divided(ctx: ClusterContext, pods: Sequence[Object]) -> tuple[list[Object], list[Object]]:
+    """The cluster's own pods, and the others."""
+    own, others = list[Object](), list[Object]()
+    for pod in sorted(pods, key=_NAME):
+        (own if is_own_pod(ctx, pod) else others).append(pod)
+    return own, others
 
 
 def read_pods(ctx: ClusterContext, kind: str) -> list[Object]:
     """The pods of a component, read live, by name. Raises ApiError, TransportError."""
     carried = selector_text(base_labels(ctx.tc, kind))
-    return _own(ctx, ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=carried).items)
-
-
-def _own(ctx: ClusterContext, pods: Sequence[Object]) -> list[Object]:
-    return sorted(filter(partial(is_own_pod, ctx), pods), key=_NAME)
+    found = ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=carried).items
+    return sorted([pod for pod in found if is_own_pod(ctx, pod)], key=_NAME)
 
 
 def wanted_pods(ctx: ClusterContext, component: str) -> list[str]:

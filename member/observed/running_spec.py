@@ -87,7 +87,7 @@ def running_without_spec(tc: Cluster, stateful_sets: Lister, components: Collect
     """The StatefulSets with replicas that the cluster controls but whose component the spec lacks, by component."""
     found = {}
     for name in components:
-        live = stateful_sets.get(tc.metadata.namespace, member_name(tc, name))
+        live = stateful_sets.get(tc.metadata.namespace, f"{tc.metadata.name}-{name}")
         if live is None or component_type(name).slot.spec(tc.spec) is not None:
             continue
         body = live.decode()

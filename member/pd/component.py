@@ -1,5 +1,6 @@
 """PD: the first component; all others wait for it (lifecycle.md 6.1)."""
 
+from collections.abc import Iterator
 from functools import partial
 
 from apis import predicates
@@ -7,7 +8,6 @@ from apis.components import component_type
 from apis.identity import known_cluster_ids
 from apis.ordinals import desired_ordinals
 from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
-from apis.shared import PDMember
 from apis.validation import changes
 from dataplane.addresses import Stranger
 from kube.actions import Emit
@@ -26,7 +26,7 @@ from member.objects.config_map import in_use_config_map_name
 from member.observed.claims import claimed_ids
 from member.observed.referenced_cluster import observe_joined_pd
 from member.outcome import Done, Outcome, Waiting
-from member.ownership import member_owner, own_member
+from member.ownership import own_member, owned_members
 from member.pd import commands, desired, failover, rolling, scaling
 from member.pd.status import observe
 from member.polling import next_poll
@@ -90,14 +90,14 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
 
 def _outage(ctx: ReconcileContext) -> Verdict | None:
     """The verdict on a PD that does not answer. Its members in other clusters have no pods here."""
+    return silent_quorum(ctx, "pd", _voters(ctx))
+
+
+def _voters(ctx: ReconcileContext) -> Iterator[Member]:
     pd = ctx.status.pd
-    return silent_quorum(ctx, "pd", map(partial(_as_voter, ctx), (pd.members | pd.peer_members).values()))
-
-
-def _as_voter(ctx: ReconcileContext, member: PDMember) -> Member:
-    owner = member_owner(ctx.tc, member)
-    pod = "" if isinstance(owner, Stranger) else pod_name(ctx.tc, "pd", owner)
-    return Member(member.name, member.id, member.health, lambda: api_clients.pd_member_votes(ctx, member), pod)
+    for member, owner in owned_members(ctx.tc, (pd.members | pd.peer_members).values()):
+        pod = "" if isinstance(owner, Stranger) else pod_name(ctx.tc, "pd", owner)
+        yield Member(member.name, member.id, member.health, partial(api_clients.pd_member_votes, ctx, member), pod)
 
 
 async def _housekeeping(ctx: ReconcileContext) -> Outcome | None:

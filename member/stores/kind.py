@@ -67,11 +67,12 @@ def shortage(leaving: Sequence[Store], staying: Sequence[Store], placement: Plac
 
 def _to_move(store: Store) -> int | None:
     """Bytes that have to leave a store; None if unknown. The used space of a disk falls later than the region size."""
-    if store.space is None:
+    space = store.space
+    if space is None:
         return None
     if store.state_name != OFFLINE or store.region_size is None:
-        return store.space.used
-    return min(store.space.used, store.region_size * _MEBIBYTE)
+        return space.used
+    return min(space.used, store.region_size * _MEBIBYTE)
 
 
 def _room(store: Store, space: Space, copy: int, placement: Placement) -> int:

@@ -66,7 +66,7 @@ class Reconciles:
             return self._act(ctx, pods)
 
         executor = Executor(ctx.deps.applier, ctx.deps.recorder)
-        steps = decide(ctx, [Stage("stage", stage)], lambda: seen_of(ctx))
+        steps = decide(ctx, lambda: [Stage("stage", stage)], lambda: seen_of(ctx))
         run_stages(steps, ctx, executor, lambda name, _: self.defects.append(name))
         return ctx.outcomes
 

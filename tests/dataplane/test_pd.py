@@ -227,7 +227,7 @@ def test_stores_are_sorted_and_omitted_fields_are_filled_in() -> None:
     disconnected = Store(
         1001, "b:20160", "Disconnected", {"engine": "tiflash"}, 12, 36, last_heartbeat=1732000010123456789
     )
-    up = Store(4, "a:20160", "Up", version="8.5.0", status_address="a:20180")
+    up = Store(4, "a:20160", "Up", version="8.5.0", status_address="a:20180", sizes=("1GiB", "", ""))
     incomplete = Store(1002, "", "Offline", complete=False)
     stores = pd(STORES, (200, answer)).stores()
     assert list(map(asdict, (up, disconnected, incomplete))) == list(map(asdict, stores))

@@ -210,7 +210,7 @@ def test_the_log_names_the_item_and_shows_nothing_else_of_it() -> None:
     with capture_logs() as logs:
         world.reflector.step()
 
-    assert "item ns/x: Expected `object | null`, got `array` - at `$.metadata.labels`" == logs[0]["items"][0]
+    assert "item ns/x: Expected `object`, got `array` - at `$.metadata.labels`" == logs[0]["items"][0]
     assert "hidden" not in str(logs)
 
 

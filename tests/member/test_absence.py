@@ -72,9 +72,9 @@ def in_front_of(servers: ScriptedTransport, api: FakeApi, tc: TidbCluster | None
     ctx = context(api, tc)
     dataplane = DataPlane(lambda _: servers, OpenFence(), FakeClock()).for_one_reconcile()
     claims = SimpleNamespace(list=lambda *_: [], get=lambda *_: None, by_index=lambda *_: [])
-    pods = SimpleNamespace(list=lambda *_: [])
+    pods = SimpleNamespace(list=lambda *_: [], changes=0)
     listers = cast("Listers", SimpleNamespace(persistent_volume_claims=claims, stateful_sets=claims, pods=pods))
-    ctx.deps = replace(ctx.deps, dataplane=dataplane, listers=listers)
+    ctx.deps, ctx.listers = replace(ctx.deps, dataplane=dataplane), listers
     return ctx
 
 

@@ -51,7 +51,7 @@ def stateful_set(partition: int = 2) -> Json:
 def trouble(pods: Json | None, sets: Json | None, store: Store = PEER) -> str:
     ctx: ReconcileContext = context(FakeApi())
     listers = replace(cast("Any", _NONE), pods=_Lister(pods), stateful_sets=_Lister(sets))
-    ctx.deps = replace(ctx.deps, listers=listers)
+    ctx.listers = listers
     return not_up(ctx, TIKV_STORES, [store], 1, [])
 
 

@@ -1,6 +1,7 @@
 """The intervals between checks."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -13,14 +14,9 @@ from tests.member.clusters import cluster
 from tests.member.reconciling import as_object
 
 
-class _Dependencies:
-    def __init__(self, clock: FakeClock) -> None:
-        self.clock = clock
-
-
 def look(clock: FakeClock, *conditions: Json) -> float:
     tc = cluster(status={"tikv": {"conditions": list(conditions)}})
-    deps = cast("Dependencies", _Dependencies(clock))
+    deps = cast("Dependencies", SimpleNamespace(clock=clock, listers=None))
     return next_poll(ReconcileContext(as_object({"metadata": {"name": "demo"}}), tc, deps), "tikv")
 
 

@@ -1,6 +1,5 @@
 """PD of a TidbCluster in another namespace is dialled by its consent only."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -38,7 +37,7 @@ def joining(annotations: Json | None, *, is_cached: bool = True, **spec: Any) ->
         shown = as_object(api.put(TIDB_CLUSTERS.path("owner", "vault"), {"metadata": meta}))
     ctx = context(api, cluster(**spec))
     cache = SimpleNamespace(tidb_clusters=Cache(shown if is_cached else None))
-    ctx.deps = replace(ctx.deps, listers=cast("Listers", cache))
+    ctx.listers = cast("Listers", cache)
     return ctx
 
 

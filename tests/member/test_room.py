@@ -4,17 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from dataplane.pd import Space, Store
+from dataplane.pd import Store
 from member.stores.kind import Placement, shortage
 
-GIB = 2**30
 ANYWHERE = Placement(0.8)
 
 
 def store(state: str = "Up", *, free: int = 50, used: int = 50, regions: int = 1000, size: int | None = None) -> Store:
     """A store with a disk of 100 GiB; sizes in GiB."""
-    space = Space(100 * GIB, free * GIB, used * GIB)
-    return Store(1, "t-0:20160", state, region_count=regions, region_size=size and size * 1024, space=space)
+    sizes = ("100GiB", f"{free}GiB", f"{used}GiB")
+    return Store(1, "t-0:20160", state, region_count=regions, region_size=size and size * 1024, sizes=sizes)
 
 
 UNKNOWN = Store(1, "t-0:20160", "Up", region_count=1000)

@@ -58,7 +58,9 @@ def below_the_partition_above_all(there: Json) -> list[int]:
 
 
 def rolled(there: Json) -> list[int]:
-    ctx = ReconcileContext(as_object({"metadata": {"name": "demo"}}), cluster(), cast("Dependencies", None))
+    ctx = ReconcileContext(
+        as_object({"metadata": {"name": "demo"}}), cluster(), cast("Dependencies", SimpleNamespace(listers=None))
+    )
     view = RollView(ctx, "tikv", Rolling(), there, scaling=False, everything_changed=False)
     return [each.ordinal for each in view.rolling_pods([])]
 
@@ -84,10 +86,10 @@ def looked_for(there: Json) -> list[int]:
         asked.append(int(name.rpartition("-")[2]))
 
     long_since = SimpleNamespace(seconds=3600.0)
-    watches = SimpleNamespace(is_due=lambda *_: True, look=lambda *_: long_since)
+    watches = SimpleNamespace(is_due=lambda *_: True, look=lambda *_: long_since, known=lambda _: [])
     deps = SimpleNamespace(client=SimpleNamespace(find=find), clock=FakeClock())
     ctx = SimpleNamespace(memory=SimpleNamespace(stopwatches=watches), deps=deps, namespace="ns")
-    assert [] == list(unlabelled_pods(cast("ReconcileContext", ctx), [there], ()))
+    assert [] == list(unlabelled_pods(cast("ReconcileContext", ctx), {"uid": there}, ()))
     return asked
 
 

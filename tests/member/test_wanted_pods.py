@@ -60,7 +60,7 @@ def numbers(pods: list[str]) -> list[int]:
 def reconcile(tc: TidbCluster, stateful_set: Json | None = None) -> ReconcileContext:
     ctx = context(FakeApi(), tc)
     live = as_object(stateful_set) if stateful_set else None
-    nothing = SimpleNamespace(list=lambda *_: (), get=lambda *_: None)
+    nothing = SimpleNamespace(list=lambda *_: (), get=lambda *_: None, changes=0)
     sets = SimpleNamespace(get=lambda *_: live)
     return replace(
         ctx,

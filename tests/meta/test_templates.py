@@ -52,9 +52,9 @@ def known(_: Json) -> set[str]:
 @pytest.mark.parametrize("owner", ["set", None], ids=["controlled", "let go"])
 @pytest.mark.rule("R27")
 def test_a_pod_of_the_newest_revision_has_all_of_its_template(owner: str | None) -> None:
-    assert ALL == of_template([SET], _pod(owner=owner, revision="new"), known)
-    assert ALL == of_template([SET], _pod(owner=owner, revision=""), known)
-    assert ALL == of_template([SET], _pod(owner=owner, revision="strange"), known)
+    assert ALL == of_template({"set": SET}, _pod(owner=owner, revision="new"), known)
+    assert ALL == of_template({"set": SET}, _pod(owner=owner, revision=""), known)
+    assert ALL == of_template({"set": SET}, _pod(owner=owner, revision="strange"), known)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_a_pod_of_the_newest_revision_has_all_of_its_template(owner: str | None)
 @pytest.mark.rule("R27")
 def test_a_pod_of_another_revision_has_the_labels_of_the_selector(pod: Object, changed: Json) -> None:
     stateful_set = SET | {"status": SET["status"] | changed}
-    assert DesiredMetadata(SELECTED) == of_template([stateful_set], pod, known)
+    assert DesiredMetadata(SELECTED) == of_template({"set": stateful_set}, pod, known)
 
 
 @pytest.mark.parametrize("pod", [_pod(owner="other"), _pod(owner=None, generateName="others-")])
 @pytest.mark.rule("R27")
 def test_a_foreign_pod_gets_nothing_from_the_template(pod: Object) -> None:
-    assert DesiredMetadata() == of_template([SET], pod, known)
+    assert DesiredMetadata() == of_template({"set": SET}, pod, known)

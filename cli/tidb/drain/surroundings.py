@@ -47,7 +47,7 @@ def _owners(pod: Object) -> Iterator[tuple[str, str]]:
     if owner is None or owner.kind != STATEFUL_SETS.kind or pod.metadata.deletion_timestamp:
         return
     for row in (row for kind in KINDS for row in component_types(kind.kind)):
-        of_component = pod.metadata.labels.get(COMPONENT) == row.component_label
+        of_component = pod.metadata.labels.get(COMPONENT) == row.label
         if of_component and owner.name.endswith(f"-{row.name}"):
             yield row.name, owner.name.removesuffix(f"-{row.name}")
 

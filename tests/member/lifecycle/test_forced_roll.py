@@ -1,6 +1,5 @@
 """When a silent single member is restarted all the same (docs/rules/silence.md)."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -45,7 +44,7 @@ def test_a_member_that_may_serve_is_restarted_only_on_request(
     tc = cluster(annotations=_FORCE if asked else {}, tlsCluster={"enabled": switches})
     ctx = context(FakeApi(), tc)
     ctx.observations["pd"] = Failed("PDUnreachable", "no answer in time")
-    ctx.deps = replace(ctx.deps, listers=cast("Listers", SimpleNamespace(nodes=None)))
+    ctx.listers = cast("Listers", SimpleNamespace(nodes=None))
     state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
     status: Json = {"containerStatuses": [{"name": "pd", "state": state}]}
     if cut_off:

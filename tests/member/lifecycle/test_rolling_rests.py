@@ -77,6 +77,8 @@ def wanted(policy: str, strategy: Json) -> Json:
 class Cache:
     """A lister that shows these objects, or none."""
 
+    changes = 0
+
     def __init__(self, *objects: Object) -> None:
         self._objects = objects
 
@@ -95,7 +97,7 @@ def seen(world: World, body: Json) -> ReconcileContext:
     api.put(PODS.path("ns"), {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
     listers: dict[str, Any] = dict.fromkeys(Listers.__annotations__, Cache())
     shown = {"pods": Cache(*map(as_object, pods)), "stateful_sets": Cache(as_object(body))}
-    ctx.deps = replace(ctx.deps, listers=Listers(**(listers | shown)))
+    ctx.listers = Listers(**(listers | shown))
     return ctx
 
 
