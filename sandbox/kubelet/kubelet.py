@@ -56,7 +56,6 @@ class Kubelet:
         self._nodes = nodes
         self._timings = timings
         self._runs: dict[str, PodRun] = {}
-        self._images: set[tuple[str, str]] = set()
         self._addresses = 0
         self.delays: dict[str, float] = {}
         """The seconds by which the servers of a component start later than by the timings, by its label."""
@@ -109,8 +108,14 @@ class Kubelet:
         self.reserve(pods)
         for pod in pods:
             self._adopted.add(pod["metadata"]["uid"])
-            spec, node = pod["spec"], pod["spec"]["nodeName"]
-            self._images |= {(node, each["image"]) for each in (*spec["containers"], *spec.get("initContainers", ()))}
+        self.store_images(pods)
+
+    def store_images(self, pods: Iterable[Json]) -> None:
+        """Let the images of running pods be on their nodes."""
+        for pod in pods:
+            spec = pod["spec"]
+            for container in (*spec["containers"], *(spec.get("initContainers") or ())):
+                self._nodes.images.add(spec["nodeName"], container["image"])
 
     def reserve(self, pods: Iterable[Json]) -> None:
         """Let pods that have an address keep it."""
@@ -240,18 +245,17 @@ class Kubelet:
 
         `held` is the container whose `hold` reports it.
         """
-        now, trouble, pulled = self._cluster.clock.now(), self.faults.image_trouble(image), (run.node, image)
+        now, trouble, images = self._cluster.clock.now(), self.faults.image_trouble(image), self._nodes.images
         if held.hold.until is None and (trouble is None or trouble[0] != INVALID):
-            held.hold = Hold(
-                until=now if trouble is None and pulled in self._images else now + self._timings.image_pull
-            )
+            is_there = trouble is None and images.has(run.node, image)
+            held.hold = Hold(until=now if is_there else now + self._timings.image_pull)
         if now < (held.hold.until or 0.0):
             return False
         if trouble is not None:
             held.hold = self._refused(pod, run, held.hold, image, trouble)
             return False
         held.hold = Hold(until=held.hold.until)
-        self._images.add(pulled)
+        images.add(run.node, image)
         return True
 
     def _refused(self, pod: Json, run: PodRun, hold: Hold, image: str, trouble: Trouble) -> Hold:

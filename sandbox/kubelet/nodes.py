@@ -1,6 +1,6 @@
 """The nodes of the world and their heartbeats."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kube.objects import Json
@@ -8,6 +8,7 @@ from kube.resources import LEASES, NODES
 from sandbox.cluster import Cluster
 from sandbox.conditions import with_condition
 from sandbox.kubelet.faults import KubeletFaults
+from sandbox.kubelet.stored_images import StoredImages
 from sandbox.quantities import canonical
 from sandbox.stamps import micro_stamp, stamp
 from sandbox.timings import Timings
@@ -77,9 +78,10 @@ class Nodes:
         self._grace = timings.node_monitor_grace
         self._silent_since: dict[str, float] = {}
         self._due = self._renewal_due = 0.0
-        self._reported: dict[str, tuple[Json, NodeSpec, bool]] = {}
-        """By name: the last Node without anything left to report, its machine, and whether this was alive."""
+        self._reported: dict[str, tuple[Json, NodeSpec, bool, Sequence[Json]]] = {}
+        """By name: the last Node without anything left to report, its machine, whether this was alive, its images."""
         self.specs = {spec.name: spec for spec in specs}
+        self.images = StoredImages()
         self.faults = KubeletFaults()
 
     def step(self) -> float:
@@ -107,10 +109,13 @@ class Nodes:
         if silent_since is not None and now < silent_since + self._grace:
             return
         alive = silent_since is None
-        known, reported, was_alive = self._reported.get(spec.name, (None, None, False))
-        if known is node and reported is spec and was_alive == alive:
-            return
+        known, reported, was_alive, listed = self._reported.get(spec.name, (None, None, False, ()))
         before: Json = node.get("status", {})
+        if known is None:
+            self.images.recall(spec.name, before.get("images") or ())
+        images = self.images.listed(spec.name) if alive else before.get("images", ())
+        if known is node and reported is spec and was_alive == alive and listed is images:
+            return
         # as the API server keeps quantities, or each report would be a change
         capacity = {"cpu": canonical(spec.cpu), "memory": canonical(spec.memory), "pods": str(spec.pods)}
         conditions = with_condition(
@@ -128,11 +133,11 @@ class Nodes:
             "nodeInfo": _SYSTEM | {"machineID": spec.name, "systemUUID": spec.name, "bootID": spec.name},
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
             "addresses": [{"type": "InternalIP", "address": spec.address}, {"type": "Hostname", "address": spec.name}],
-        }
+        } | ({"images": images} if images else {})
         if any(before.get(key) != value for key, value in wanted.items()):
             self._cluster.set_status(NODES, node, before | wanted)
         else:
-            self._reported[spec.name] = node, spec, alive
+            self._reported[spec.name] = node, spec, alive, images
 
     def _renew(self) -> None:
         """Renew the Leases of the nodes that are not silent."""
