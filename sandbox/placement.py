@@ -9,8 +9,10 @@ from kube.objects import Json
 from ports import quantity
 from sandbox.cluster import labels_of
 from sandbox.conditions import holds
+from sandbox.kubelet.stored_images import full_name
 from sandbox.selectors import matches, requirement_holds
 
+_ZONE = "topology.kubernetes.io/zone"
 _RESOURCES = ("cpu", "memory")
 
 _CORDONED: Sequence[Json] = ({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},)
@@ -38,6 +40,16 @@ class Verdict:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Which of several nodes that fit a pod gets: `node`, or `former` before others with as few siblings of the pod."""
+
+    node: str = ""
+    former: str = ""
+
+
+NO_PREFERENCE = Preference()
+
 Ask = Callable[[Sequence[Json]], Mapping[str, str]]
 """Asks an extender about nodes that fit; returns the reasons against some, by name. Raises Refused."""
 
@@ -47,9 +59,16 @@ class Refused(Exception):
 
 
 def place(
-    pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = lambda _nodes: {}, preferred: str = ""
+    pod: Json,
+    volumes: Iterable[Json],
+    situation: Situation,
+    ask: Ask = lambda _nodes: {},
+    preference: Preference = NO_PREFERENCE,
 ) -> Verdict:
-    """Choose a node for a pod with the bound `volumes`: the preferred one if it fits, else the emptiest that does."""
+    """Choose a node for a pod with the bound `volumes` among those that fit.
+
+    As kube-scheduler weighs them: few pods of the same workload, images that are there already, few pods at all.
+    """
     reasons: Counter[str] = Counter()
     fitting = []
     spread = [_Spread(rule, pod, situation) for rule in pod["spec"].get("topologySpreadConstraints") or ()]
@@ -70,9 +89,8 @@ def place(
     if not fitting:
         listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         return Verdict(reason=f"0/{len(situation.nodes)} nodes are available: {listed or 'no nodes'}.")
-    names = {node["metadata"]["name"]: node for node in fitting}
-    chosen = min(names, key=lambda name: (name != preferred, _crowding(pod, names[name], situation), name))
-    return Verdict(node=chosen)
+    best = min(fitting, key=_Ranks(pod, situation, preference).of)
+    return Verdict(node=best["metadata"]["name"])
 
 
 def is_reachable(volume: Json, node: Json) -> bool:
@@ -203,11 +221,35 @@ class _Spread:
         return domain is not None and self._counts[domain] <= self._most
 
 
-def _crowding(pod: Json, node: Json, situation: Situation) -> tuple[int, int]:
-    """Siblings first, so that a workload spreads over the nodes by default."""
-    there = situation.on(node)
-    mine = {each["uid"] for each in pod["metadata"].get("ownerReferences") or ()}
-    siblings = sum(
-        any(each["uid"] in mine for each in other["metadata"].get("ownerReferences") or ()) for other in there
-    )
-    return siblings, len(there)
+class _Ranks:
+    """The order of nodes for a pod. First of all, the pods of a workload spread over nodes and zones."""
+
+    def __init__(self, pod: Json, situation: Situation, preference: Preference) -> None:
+        mine = {each["uid"] for each in pod["metadata"].get("ownerReferences") or ()}
+        siblings = [
+            other["spec"].get("nodeName")
+            for other in situation.pods
+            if any(each["uid"] in mine for each in other["metadata"].get("ownerReferences") or ())
+        ]
+        zones = {node["metadata"]["name"]: labels_of(node).get(_ZONE) for node in situation.nodes}
+        self._pod, self._situation, self._preference = pod, situation, preference
+        self._on_nodes, self._in_zones = Counter(siblings), Counter(map(zones.get, siblings))
+
+    def of(self, node: Json) -> tuple[bool, int, int, bool, int, int, str]:
+        """The rank of a node; the lowest is the best."""
+        name = node["metadata"]["name"]
+        return (
+            name != self._preference.node,
+            self._on_nodes[name],
+            self._in_zones[labels_of(node).get(_ZONE)],
+            name != self._preference.former,
+            _lacking(self._pod, node),
+            len(self._situation.on(node)),
+            name,
+        )
+
+
+def _lacking(pod: Json, node: Json) -> int:
+    """The number of the pod's images that the node does not list."""
+    listed = {name for each in node.get("status", {}).get("images") or () for name in each.get("names") or ()}
+    return sum(full_name(container["image"]) not in listed for container in pod["spec"]["containers"])

@@ -16,8 +16,9 @@ from sandbox.controllers.volumes import NO_PROVISIONER
 from sandbox.dataplane.program import Handler
 from sandbox.kubelet.faults import matches_any
 from sandbox.owners import is_deleted
-from sandbox.placement import Refused, Situation, is_reachable, place
+from sandbox.placement import Preference, Refused, Situation, is_reachable, place
 from sandbox.stamps import stamp
+from sandbox.timings import Timings
 
 _NAME = "default-scheduler"
 """The scheduler of pods that name no other."""
@@ -31,14 +32,23 @@ class Scheduler:
     name = "scheduler"
     watches: tuple[Hashable, ...] = (PODS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES)
 
-    def __init__(self, cluster: Cluster, extenders: Mapping[str, Handler] | None = None) -> None:
+    def __init__(self, cluster: Cluster, timings: Timings, extenders: Mapping[str, Handler] | None = None) -> None:
         """`extenders` answers for the nodes of pods that ask for a scheduler of that name."""
         self._cluster = cluster
+        self._volume_check = timings.volume_check
         self._extenders = extenders or {}
+        self._chosen_at: dict[str, float] = {}
+        """When nodes were chosen for pods whose volumes are being made, by UID."""
+        self._bound_at: dict[str, float] = {}
+        """When it sees that these volumes are there, by UID."""
         self.held: set[str] = set()
         """A fault: globs on `namespace/name` of pods that find no node."""
         self.preferred: Mapping[str, str] = {}
         """The nodes for pods that fit on several, by `namespace/name`."""
+        self.former: Mapping[str, str] = {}
+        """The nodes that pods of another world ran on, by `namespace/name`: kube-scheduler, which judges nodes in one
+        order, is likely to choose the same one again for their successors.
+        """
 
     def step(self) -> float | None:
         """Try every pending pod once, each with regard to the previous ones."""
@@ -55,7 +65,9 @@ class Scheduler:
             node = self._schedule(pod, Situation(self._cluster.list(NODES), bound))
             if node:
                 bound.append(pod | {"spec": pod["spec"] | {"nodeName": node}})
-        return None
+        now = self._cluster.clock.now()
+        self._bound_at = {uid: at for uid, at in self._bound_at.items() if at > now}
+        return min(self._bound_at.values(), default=None)
 
     def _schedule(self, pod: Json, situation: Situation) -> str:
         """The pod's node, or an empty text; the pod is bound once its claims are."""
@@ -68,8 +80,9 @@ class Scheduler:
         nodes = [node for node in situation.nodes if not chosen or node["metadata"]["name"] == chosen]
         there = [volume for volume in volumes if volume is not None]
         ask = partial(self._judge, pod, [each for each in claims if each not in bound])
-        preferred = self.preferred.get(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", "")
-        verdict = place(pod, there, Situation(nodes, situation.pods), ask, preferred)
+        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        preference = Preference(self.preferred.get(name, ""), self.former.get(name, ""))
+        verdict = place(pod, there, Situation(nodes, situation.pods), ask, preference)
         if not verdict.node:
             if chosen:
                 # the node no longer fits: choose again before the volume is provisioned
@@ -78,13 +91,23 @@ class Scheduler:
             return ""
         if len(bound) < len(claims):
             self._select(claims, verdict.node)
+            if self._volume_check:
+                self._chosen_at.setdefault(pod["metadata"]["uid"], self._cluster.clock.now())
             return verdict.node
-        if all(claim.get("status", {}).get("phase") == "Bound" for claim in claims):
+        if all(claim.get("status", {}).get("phase") == "Bound" for claim in claims) and self._sees_volumes(pod):
             self._cluster.bind(pod, verdict.node)
             meta = pod["metadata"]
             message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {verdict.node}"
             self._cluster.event(pod, "Normal", "Scheduled", message, "Binding")
         return verdict.node
+
+    def _sees_volumes(self, pod: Json) -> bool:
+        """True if the volumes of a pod are known to be there: new ones are seen at the next check after their node."""
+        uid, now = pod["metadata"]["uid"], self._cluster.clock.now()
+        if uid in self._chosen_at:
+            began = self._chosen_at.pop(uid)
+            self._bound_at[uid] = began + ((now - began) // self._volume_check + 1) * self._volume_check
+        return now >= self._bound_at.get(uid, now)
 
     def _judge(self, pod: Json, unbound: Sequence[Json], nodes: Sequence[Json]) -> Mapping[str, str]:
         """The reasons against fitting nodes: no volume for the pod, or the extender. Raises Refused."""

@@ -29,6 +29,8 @@ class Timings:
     grace_second: float = 0.1
     """The duration of one second of terminationGracePeriodSeconds."""
     volume_provision: float = 0.05
+    volume_check: float = 0.0
+    """The interval at which the scheduler checks if the volumes of a pod are there; with 0 it knows at once."""
     volume_modification: float = 1.0
     """The time in which a driver changes the attributes of a volume."""
     volume_modification_pause: float = 6 * 3600.0
@@ -135,6 +137,7 @@ class Timings:
             graceful_stop=2.0,
             grace_second=1.0,
             volume_provision=3.0,
+            volume_check=1.0,
             secret_refresh=60.0,
             node_monitor_grace=50.0,
             script_second=1.0,

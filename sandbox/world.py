@@ -278,7 +278,7 @@ class World:
             name: make(self._component_transport(name), self.clock, self._randomness)
             for name, make in (extenders or {}).items()
         }
-        scheduler = self._scheduler = Scheduler(side.seen_by("scheduler"), made)
+        scheduler = self._scheduler = Scheduler(side.seen_by("scheduler"), timings or Timings(), made)
         stateful_sets = StatefulSets(side.seen_by("statefulset-controller"))
         advanced = [
             StatefulSets(side.seen_by("advanced-statefulset-controller"), resource)
@@ -333,7 +333,10 @@ class World:
             for tree in trees:
                 self.server.load(resource, tree)
         self._provisioner.names |= {each["provisioner"] for each in objects.get(STORAGE_CLASSES, ())} - {NO_PROVISIONER}
-        self.kubelet.adopt(each for each in objects.get(PODS, ()) if each.get("status", {}).get("phase") == "Running")
+        running = [each for each in objects.get(PODS, ()) if each.get("status", {}).get("phase") == "Running"]
+        self.kubelet.adopt(running)
+        names = (f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in running)
+        self._scheduler.former = dict(zip(names, (each["spec"]["nodeName"] for each in running), strict=True))
 
     def prefer(self, nodes: Mapping[str, str]) -> None:
         """From now on, schedule these pods, by `namespace/name`, on these nodes if they fit there.

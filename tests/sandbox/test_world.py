@@ -20,6 +20,7 @@ from ports.transport import ConnectionRefused, Request, RequestTimeout
 from sandbox.conditions import holds
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.program import Handler
+from sandbox.timings import Timings
 from sandbox.world import World
 from tests.sandbox.clusters import NAMESPACE, PD, create, create_discovery, discovery, get
 
@@ -127,6 +128,7 @@ def test_a_rolling_update_stops_at_the_partition_and_keeps_member_ids(world: Wor
 
 
 def test_idle_is_quiet(world: World) -> None:
+    world.advance(11)  # the nodes list their images
     version = world.server.storage.version
 
     world.advance(9)
@@ -392,6 +394,20 @@ def test_a_preferred_node_wins_only_where_the_pod_fits(clock: FakeClock) -> None
 
     nodes = {name: pod(world, name)["spec"]["nodeName"] for name in ("anywhere", "elsewhere", "other")}
     assert {"anywhere": "node-2", "elsewhere": "node-1", "other": "node-0"} == nodes
+    world.stop()
+
+
+@pytest.mark.parametrize(("check", "seconds"), [(0.0, 2.5), (1.0, 3.0)])
+def test_the_scheduler_sees_new_volumes_at_its_next_check(clock: FakeClock, check: float, seconds: float) -> None:
+    world = World(clock, SeededRandomness(1), Timings(volume_provision=2.5, volume_check=check))
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    world.client().create(PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": "data"}, "spec": claim}, NAMESPACE)
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    spec = {"containers": [{"name": "one", "image": "pause:3.9"}], "volumes": [volume]}
+    began = clock.now()
+    world.client().create(PODS, {"metadata": {"name": "one"}, "spec": spec}, NAMESPACE)
+    world.run_until(lambda: "nodeName" in pod(world, "one")["spec"], within=10.0)
+    assert seconds == pytest.approx(clock.now() - began, abs=0.1)
     world.stop()
 
 
