@@ -200,6 +200,9 @@ class Operator:
         self.secrets = secret_metadata.informer_for(SECRETS)
         self._seen = -1
         self._synced_at = self._held_until = clock.now()
+        self._rests = rest != NO_REST
+        self._synced_changes = 0
+        """The changes that the last sync knew."""
         self.resyncs = True
         self.timers.call_at(clock.now() + RESYNC, self._resync)
 
@@ -222,15 +225,18 @@ class Operator:
 
         It stops earlier at a moment at which something `is_new` to the caller. With a `pace`, timers fire so many
         seconds after the last sync at the earliest, and later while they `may_wait`; changes that the operator does not
-        follow are none, and one that needs no sync fires no timer either.
+        follow are none, and one that needs no sync fires no timer either. One that comes during a rest of the queues
+        (`controllers.queues`) waits for the end of that, not for the `pace`.
         """
         has_news = self._sees_news if pace else self.has_news
         is_woken = lambda: has_news() or is_new()  # noqa: E731
         due, now = self.timers.next_due(), self.clock.now()
-        until = end if due is None else max(min(max(due, self._synced_at + pace), end), now)
+        rests = self._rests and self.changes != self._synced_changes
+        earliest = now if rests else self._synced_at + pace
+        until = end if due is None else max(min(max(due, earliest), end), now)
         pause = max(until - now, pace)
         while not self._world.advance(max(until - self._world.clock.now(), 0.0), is_woken):
-            if not pace or until >= end or not may_wait():
+            if not pace or rests or until >= end or not may_wait():
                 self._held_until = now
                 return
             until = min(until + pause, end)
@@ -252,9 +258,10 @@ class Operator:
         self.look()
         if self.clock.now() >= self._held_until:
             self.timers.fire_due()
+        changes = self.changes if self._rests else 0
         worked = any(controller.process_ready_item() for controller in self.controllers)
         if worked:
-            self._synced_at = self.clock.now()
+            self._synced_at, self._synced_changes = self.clock.now(), changes
         self.recorder.send_queued()
         return worked
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from controllers.queues import REST
 from kube.client import Client
 from member.context import Settings
 from ports.clock import FakeClock
@@ -18,7 +19,7 @@ from sandbox.timings import Timings
 PACE = 2.0
 """Seconds between two polls of an operator in a rehearsal; changes wake it at once.
 
-Without it and `rehearsal.polls`, the plan of an upgrade of 3/3/2 takes 436 reconciles, nearly all to wait.
+Without it and `rehearsal.polls`, the plan of an upgrade of 3/3/2 takes 292 reconciles, not 138.
 """
 
 
@@ -74,6 +75,7 @@ class Stage:
             watched=polls.watched,
             wait=self._wait,
             settings=settings,
+            rest=REST,
         )
 
     def _new_polls(self) -> Polls:

@@ -50,6 +50,7 @@ from sandbox.controllers.stateful_set import new_pod
 from sandbox.controllers.stateful_set_plan import Snapshot
 from sandbox.controllers.volumes import standard_storage_class
 from sandbox.kubelet.nodes import NodeSpec
+from sandbox.kubelet.stored_images import MOST_LISTED
 from sandbox.placement import requested
 from sandbox.timings import Timings
 
@@ -104,6 +105,7 @@ def twin_of(
     _check_completeness(recording, clusters)
     if not changing:
         _check_rest(recording, clusters)
+    running = [pod for pod in (*recording.all(PODS), *recording.neighbours) if _runs(pod)]
     missing, recording = list(_missing_pods(recording)), _of_ready_pods(recording)
     nodes = _nodes(recording)
     specs = [_machine(node, recording) for node in nodes if _serves(node)]
@@ -111,12 +113,13 @@ def twin_of(
     stage = Stage(specs, began, timings, _SEED, advanced=advanced, pace=pace)
     try:
         _furnish(stage, recording, nodes, secrets)
+        stage.world.kubelet.store_images(running)
         labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
         Databases(_volumes(stage, recording, [*recording.all(PODS), *missing]), labels, stage.clock, timings).resume(
             clusters
         )
         _start(stage, recording)
-        starts = own_starts(recording.all(PODS), recording.clusters)
+        starts = own_starts(recording.all(PODS), recording.clusters, recording.all(PERSISTENT_VOLUME_CLAIMS))
         stage.world.kubelet.delays.update(later := delays(starts, timings))
         settings = replace(
             SETTINGS, rechecks=False, discovery_image=_discovery_image(recording), advanced_stateful_sets=advanced
@@ -227,6 +230,11 @@ def _is_ready(pod: Json) -> bool:
     return ready and not pod["metadata"].get("deletionTimestamp")
 
 
+def _runs(pod: Json) -> bool:
+    """True if a pod runs, so that all of its images are on its node."""
+    return (pod.get("status") or {}).get("phase") == "Running"
+
+
 def _discovery_image(recording: Recording) -> str:
     """The image of Discovery, which the operator's flags name."""
     images = (each["spec"]["template"]["spec"]["containers"][0]["image"] for each in recording.all(DEPLOYMENTS))
@@ -244,6 +252,14 @@ def _missing(recording: Recording) -> Iterator[str]:
     for node in recording.all(NODES):
         if not _serves(node):
             yield f"node {node['metadata']['name']}, which is not Ready"
+    full = sum(_lists_only_some(node) for node in recording.all(NODES))
+    if full:
+        yield f"images beyond the {MOST_LISTED} that a Node lists, on {full} of the nodes; pods may start sooner there"
+
+
+def _lists_only_some(node: Json) -> bool:
+    """True if a node may have more images than it lists. Those are smaller, which images of databases seldom are."""
+    return len((node.get("status") or {}).get("images") or ()) == MOST_LISTED
 
 
 # The machines

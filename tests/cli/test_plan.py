@@ -43,7 +43,7 @@ def test_a_new_cluster_starts_component_by_component() -> None:
     plan = planned(None, cluster())
     assert [("basic-pd-0", "starts"), ("basic-tikv-0", "starts"), ("basic-tidb-0", "starts")] == steps(plan)
     assert GOES == plan.code
-    assert "TidbCluster default/basic: 3 pods start in about 47s.\n" in rendered(page_of(plan))
+    assert "TidbCluster default/basic: 3 pods start in about 49s.\n" in rendered(page_of(plan))
 
 
 @pytest.mark.slow

@@ -28,8 +28,8 @@ def pod(ready: str, component: str = "tidb", restarts: int = 0, status: str = "T
 
 def test_the_shortest_start_of_a_component_counts() -> None:
     """The other pod has not been Ready for a moment since. The pods waited a minute for their images."""
-    found = own_starts([pod("2026-01-01T00:00:40Z"), pod("2026-01-01T00:50:00Z"), pod("2026-01-01T00:00:09Z", "pd")])
-    assert {"tidb": 40.0, "pd": 9.0} == found
+    pods = [pod("2026-01-01T00:00:40Z"), pod("2026-01-01T00:50:00Z"), pod("2026-01-01T00:00:09Z", "ticdc")]
+    assert {"tidb": 40.0, "ticdc": 9.0} == own_starts(pods)
 
 
 def test_a_tikv_has_started_when_its_store_is_up() -> None:
@@ -38,6 +38,32 @@ def test_a_tikv_has_started_when_its_store_is_up() -> None:
     cluster = {"metadata": {"namespace": "a"}, "status": {"tikv": {"stores": {"1": store}}}}
     assert {"tikv": 31.0} == own_starts([pod("2026-01-01T00:00:02Z", "tikv")], [cluster])
     assert {} == own_starts([pod("2026-01-01T00:00:02Z", "tikv")])
+
+
+@pytest.mark.parametrize(("component", "part"), [("pd", "pd"), ("dm-master", "master")])
+def test_a_member_has_started_when_its_quorum_reports_it(component: str, part: str) -> None:
+    """Its pod has no readiness probe. At its first start it had to join."""
+    name = f"basic-{component}-0"
+    member = {"health": True, "lastTransitionTime": "2026-01-01T00:00:06Z"}
+    cluster = {"metadata": {"namespace": "a"}, "status": {part: {"members": {name: member}}}}
+    claim: Json = {"metadata": {"namespace": "a", "name": name, "creationTimestamp": "2025-12-31T23:00:00Z"}}
+    restarted = pod("2026-01-01T00:00:01Z", component)
+    restarted["spec"] = {
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}, {"name": "config"}]
+    }
+    assert {component: 6.0} == own_starts([restarted], [cluster], [claim])
+    claim["metadata"]["creationTimestamp"] = restarted["metadata"]["creationTimestamp"]
+    assert {} == own_starts([restarted], [cluster], [claim])
+
+
+def test_a_store_says_nothing_if_pd_has_started_again_since() -> None:
+    """Then PD has reported all stores as Up at one moment, long after they were."""
+    store = {"podName": "basic-tikv-0", "state": "Up", "lastTransitionTime": "2026-01-01T00:05:00Z"}
+    cluster = {"metadata": {"namespace": "a"}, "status": {"tikv": {"stores": {"1": store}}}}
+    member = pod("2026-01-01T00:04:00Z", "pd")
+    member["status"]["containerStatuses"][1]["state"]["running"]["startedAt"] = "2026-01-01T00:04:00Z"
+    member["spec"] = {}
+    assert {} == own_starts([pod("2026-01-01T00:00:02Z", "tikv"), member], [cluster])
 
 
 @pytest.mark.parametrize(

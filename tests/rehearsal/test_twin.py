@@ -15,7 +15,7 @@ from member.labels import RESTART_PRIORITY
 from ports.clock import FakeClock
 from rehearsal.change import finish, rehearse_on
 from rehearsal.operator import SETTINGS
-from rehearsal.recording import READ, record
+from rehearsal.recording import READ, Recording, record
 from rehearsal.stage import PACE, CannotRehearse
 from rehearsal.twin import Twin, twin_of
 from sandbox.apiserver.audit import Call
@@ -295,6 +295,47 @@ def test_starts_take_as_long_as_the_pods_took(running: Callable[..., OperatorWor
     (step,) = forecast.steps
     assert step.ends is not None
     assert found.starts["tidb"] <= step.ends - step.begins < found.starts["tidb"] + 20.0
+
+
+def _recorded(world: OperatorWorld) -> Recording:
+    return record(world.world.client(READER), world.cluster())
+
+
+def _seconds(world: OperatorWorld, recording: Recording, spec: Json) -> float:
+    """The time of a change on the twin of a recording."""
+    found = twin_of(recording, list(_secrets(world)), world.clock.wall(), Timings.real(), PACE)
+    with found.stage:
+        (forecast,) = rehearse_on(found, [basic(**spec)]).forecasts.values()
+    return forecast.seconds
+
+
+@pytest.mark.slow
+def test_a_twin_pulls_no_image_that_its_node_has(running: Callable[..., OperatorWorld]) -> None:
+    """A Node lists it, or another pod uses it there."""
+    world = running(basic())
+    new, spec = "pingcap/tidb:v8.5.3", {"tidb": {"version": "v8.5.3"}}
+    pulls = _seconds(world, _recorded(world), spec)
+    listed = _recorded(world)
+    for node in listed.all(NODES):
+        node["status"]["images"] = [{"names": [f"docker.io/{new}"], "sizeBytes": 1}]
+    used = _recorded(world)
+    user: Json = {"metadata": {"namespace": "other", "uid": "user"}, "status": {"phase": "Running"}}
+    containers = [{"name": "user", "image": new}]
+    nodes = [node["metadata"]["name"] for node in used.all(NODES)]
+    users = [user | {"spec": {"containers": containers, "nodeName": node}} for node in nodes]
+    assert [pulls - 2 * 5.0] * 2 == [_seconds(world, each, spec) for each in (listed, replace(used, neighbours=users))]
+
+
+@pytest.mark.slow
+def test_images_that_a_node_may_have_without_listing_them_are_named(running: Callable[..., OperatorWorld]) -> None:
+    world = running(sample("basic"))
+    recording = _recorded(world)
+    node = recording.all(NODES)[0]
+    node["status"]["images"] = [{"names": [f"docker.io/app:{number}"], "sizeBytes": 1} for number in range(50)]
+    found = twin_of(recording, list(_secrets(world)), world.clock.wall(), Timings.real(), PACE)
+    found.stage.world.stop()
+    named = "images beyond the 50 that a Node lists, on 1 of the nodes; pods may start sooner there"
+    assert [named] == found.missing
 
 
 CHANGES = {

@@ -201,7 +201,7 @@ def test_shows_what_the_commands_find(served: tuple[OperatorWorld, Path]) -> Non
     before = world.world.server.storage.version
     with open_page(world.admin, rehearsals=Rehearsals([f"--kubeconfig={kubeconfig}"])) as browser:
         plan = browser.page(f"{_BASIC}/plan?tikv=3")
-        assert "2 pods start in about 9s; all components serve meanwhile." in plan.text
+        assert "2 pods start in about 11s; all components serve meanwhile." in plan.text
         drill = browser.page(f"{_BASIC}/drill?fail=pod/basic-tidb-0&for=1m")
         assert "TiDB has 0 of the 1 pods that it needs, for" in drill.text
     assert before == world.world.server.storage.version
