@@ -34,13 +34,12 @@ from member.failover.steps import (
     remaining,
     serving_instead,
     still_waiting,
-    substitutes,
     to_record,
     well_unseen,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.observed.pod import Pod
-from member.observed.pods import pods_of
+from member.observed.pods import pods_of, wanted_pods
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll, seconds_since
 
@@ -73,8 +72,7 @@ class _MasterFailover(MemberFailover[DMContext, DMFailureMember]):
 
     def own(self) -> dict[str, PDMember]:
         members = self.status.members
-        pods = [*desired_pods(self.ctx, MASTER), *substitutes(self.ctx, MASTER)]
-        return {pod: members[pod] for pod in pods if pod in members}
+        return {pod: members[pod] for pod in wanted_pods(self.ctx, MASTER) if pod in members}
 
     def is_over(self, record: DMFailureMember, own: Mapping[str, PDMember], lost: Sequence[Failing]) -> bool:
         return record.pod_name in own and all(each.pod != record.pod_name for each in lost)

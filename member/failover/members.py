@@ -48,6 +48,7 @@ from member.failover.steps import (
     well_unseen,
 )
 from member.failover.witnesses import Failing, PodState, desired_pods, failing, is_cut_off, testimony
+from member.naming import ordinal_of
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -209,10 +210,11 @@ class MemberFailover(ABC, Generic[C, R]):
 
     def _awaited(self, own: Collection[str]) -> str:
         """The substitutes that do not run yet, for which the removal of another member waits; empty if none."""
-        pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(self.ctx, self.component)}
-        joining = (pod for pod in substitutes(self.ctx, self.component) if pod in pods and pod not in own)
-        pending = [named(self.ctx, self.component, pod) for pod in joining if not pods[pod].has_started(self.component)]
-        return f"{', '.join(pending)} runs" if pending else ""
+        joining = {pod for pod in substitutes(self.ctx, self.component) if pod not in own}
+        pods = [pod for pod in pods_of(self.ctx, self.component) if pod.metadata.name in joining] if joining else ()
+        pending = [pod.metadata.name for pod in pods if not pod.decode_as(Pod).has_started(self.component)]
+        names = ", ".join(named(self.ctx, self.component, name) for name in sorted(pending, key=ordinal_of))
+        return f"{names} runs" if names else ""
 
     def _all_healthy(self, own: Mapping[str, PDMember]) -> bool:
         """True if all members that the spec asks for serve, so that no substitute is needed (F41)."""

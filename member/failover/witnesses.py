@@ -20,7 +20,7 @@ from kube.objects import Json, Object
 from kube.resources import NODES, PODS
 from member import labels
 from member.context import ClusterContext
-from member.naming import ordinal_of, pod_name
+from member.naming import member_name, ordinal_of
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.claims import Claim, claim_names, claims_of
 from member.observed.nodes import Node, NodeState, node_state
@@ -99,6 +99,8 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
         state = testimony(ctx, component, pod) if name in ill_since else pod_state(pod)
         node = node_state(ctx, pod)
         lost = is_lost(True, state, node)
+        if not lost and name not in before:
+            continue
         since = ill_since.get(name)
         restarted = (
             node is not NodeState.NOT_READY  # no restart has done that
@@ -117,7 +119,8 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
 
 def desired_pods(ctx: ClusterContext, component: str) -> list[str]:
     """The pods that the spec alone asks for, by ordinal."""
-    return [pod_name(ctx.tc, component, ordinal) for ordinal in spec_ordinals(ctx.tc, component)]
+    name = member_name(ctx.tc, component)
+    return [f"{name}-{ordinal}" for ordinal in spec_ordinals(ctx.tc, component).ordinals]
 
 
 def pod_state(pod: Object | None) -> PodState:

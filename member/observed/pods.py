@@ -17,7 +17,7 @@ from kube.semantic import covers
 from member import labels
 from member.context import ClusterContext, LabelledPods
 from member.labels import base_labels, selector_text
-from member.naming import pod_name
+from member.naming import member_name
 from member.observed.pod import Pod, is_in_advanced
 
 _DISCOVERY = "discovery"
@@ -108,7 +108,8 @@ def read_pods(ctx: ClusterContext, kind: str) -> list[Object]:
 
 def wanted_pods(ctx: ClusterContext, component: str) -> list[str]:
     """The names of the pods that spec and failover require, by ordinal."""
-    return [pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)]
+    name = member_name(ctx.tc, component)
+    return [f"{name}-{ordinal}" for ordinal in desired_ordinals(ctx.tc, component).ordinals]
 
 
 def ready_pods(pods: Sequence[Object]) -> list[Object]:

@@ -17,13 +17,14 @@ from member.evidence import Evidence, majority_without, member_gone
 from member.failover.members import MemberFailover
 from member.failover.node_failure import handle_failed_hosts, wait_for_replacement
 from member.failover.quorum import Situation
-from member.failover.steps import claim_uids, clean_up, live_status, record_event, substitutes, well_unseen
-from member.failover.witnesses import Failing, desired_pods
+from member.failover.steps import claim_uids, clean_up, live_status, record_event, well_unseen
+from member.failover.witnesses import Failing
 from member.lifecycle import pod_removal
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
 from member.observed.nodes import NodeState, node_state
 from member.observed.pod import Pod
+from member.observed.pods import wanted_pods
 from member.outcome import Outcome, Refused, Waiting
 from member.ownership import members_by_pod, own_member
 from member.polling import next_poll, seconds_since
@@ -181,10 +182,8 @@ def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
 
 def _own(ctx: ReconcileContext) -> dict[str, PDMember]:
     """The members of the pods that spec and failover require, by pod."""
-    members = ctx.status.pd.members.values()
-    pods = [*desired_pods(ctx, "pd"), *substitutes(ctx, "pd")]
-    found = members_by_pod(ctx.tc, members)
-    return {pod: found[ordinal] for pod in pods if (ordinal := ordinal_of(pod)) in found}
+    found = members_by_pod(ctx.tc, ctx.status.pd.members.values())
+    return {pod: found[ordinal] for pod in wanted_pods(ctx, "pd") if (ordinal := ordinal_of(pod)) in found}
 
 
 def _all(pd: PDStatus) -> dict[str, PDMember]:
