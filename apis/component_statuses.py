@@ -59,9 +59,9 @@ class PDStatus(SyncedStatus, kw_only=True):
     def is_available(self, replicas: int) -> bool:
         """See `ComponentStatus`: a quorum of known, healthy and Ready members, peers counted."""
         members = [*self.members.values(), *self.peer_members.values()]
-        healthy_peers = sum(member.health for member in self.peer_members.values())
+        healthy_peers = sum([member.health for member in self.peer_members.values()])
         quorum = (replicas + len(self.peer_members)) // 2 + 1
-        counts = (len(members), sum(member.health for member in members), self.ready_replicas + healthy_peers)
+        counts = (len(members), sum([member.health for member in members]), self.ready_replicas + healthy_peers)
         return self.runs and min(counts) >= quorum
 
     @property

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from ports.structs import decoder
 
@@ -69,14 +70,8 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     annotations: Mapping[str, str] = _NO_ENTRIES
     managed_fields_: msgspec.Raw = msgspec.field(name="managedFields", default=_NOTHING)
     """Always empty: declared only so that one pass over the bytes locates the field to cut out."""
-
-    @property
-    def controller(self) -> OwnerReference | None:
-        """The owner that controls the object, if any."""
-        for owner in self.owner_references:
-            if owner.controller:
-                return owner
-        return None
+    controller: OwnerReference | None = None
+    """The owner that controls the object, if any. `Object` finds it in `owner_references`."""
 
 
 class _Envelope(msgspec.Struct, rename="camel", gc=False):
@@ -107,7 +102,7 @@ class Object:
             envelope = _envelopes.decode(raw)
         except (UnicodeDecodeError, RecursionError) as error:
             raise msgspec.DecodeError(str(error)) from error
-        self.metadata = _frozen(envelope.metadata)
+        self.metadata = _completed(envelope.metadata)
         self.api_version = envelope.api_version or api_version
         self.kind = envelope.kind or kind
         self.raw = _without_managed_fields(raw, envelope.metadata)
@@ -193,11 +188,18 @@ def stored_condition(seen: Object, kind: str) -> StoredCondition | None:
     return next((each for each in (status and status.conditions) or () if each.type == kind), None)
 
 
-def _frozen(meta: ObjectMeta) -> ObjectMeta:
-    """Put read-only views in the place of `meta`'s labels and annotations."""
-    for name, entries in (("labels", meta.labels), ("annotations", meta.annotations)):
-        if entries is not _NO_ENTRIES:
-            msgspec.structs.force_setattr(meta, name, MappingProxyType(entries))
+def _completed(meta: ObjectMeta) -> ObjectMeta:
+    """Note the controller in `meta`, and put read-only views in the place of labels and annotations."""
+    if meta.labels is not _NO_ENTRIES:
+        force_setattr(meta, "labels", MappingProxyType(meta.labels))
+    if meta.annotations is not _NO_ENTRIES:
+        force_setattr(meta, "annotations", MappingProxyType(meta.annotations))
+    controller = None
+    for owner in meta.owner_references:
+        if owner.controller:
+            controller = owner
+            break
+    force_setattr(meta, "controller", controller)
     return meta
 
 
@@ -206,7 +208,7 @@ def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:
     managed = bytes(meta.managed_fields_)
     if not managed:
         return raw
-    msgspec.structs.force_setattr(meta, "managed_fields_", _NOTHING)
+    force_setattr(meta, "managed_fields_", _NOTHING)
     # unescaped quotes cannot be inside a string, so this is a key; its value shows if it is the right one
     start = raw.find(_MANAGED_FIELDS)
     end = start + len(_MANAGED_FIELDS)

@@ -188,11 +188,13 @@ class ClusterContext:
     """The name of the cluster."""
     listers: Listers = field(init=False, repr=False)
     """The caches that stages read."""
+    status: Any = field(init=False, repr=False)
+    """The working copy of the status, which is part of `tc`."""
 
     def __post_init__(self) -> None:
         """Take the names from the owner; stages replace it only by newer versions of the same object."""
         self.namespace, self.name = self.owner.metadata.namespace, self.owner.metadata.name
-        self.listers = self.deps.listers
+        self.listers, self.status = self.deps.listers, self.tc.status
 
     @property
     def resource(self) -> Resource:
@@ -272,11 +274,7 @@ class ReconcileContext(ClusterContext):
     pd_url: Address | None = None
     unstarted_pd_members: bool = False
     reference_refusal: str | None = None
-
-    @property
-    def status(self) -> TidbClusterStatus:
-        """The working copy of the status."""
-        return self.tc.status
+    status: TidbClusterStatus = field(init=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -288,8 +286,4 @@ class DMContext(ClusterContext):
 
     tc: DMCluster
     responding_master: str = ""
-
-    @property
-    def status(self) -> DMClusterStatus:
-        """The working copy of the status."""
-        return self.tc.status
+    status: DMClusterStatus = field(init=False, repr=False)

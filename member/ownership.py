@@ -7,6 +7,7 @@ members, and about pods that may go or must stay.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from apis.shared import PDMember
@@ -40,7 +41,7 @@ def owned_members(tc: TidbCluster, members: Iterable[M]) -> list[tuple[M, Owner]
 
 def _owner(book: AddressBook, member: Member | Health | PDMember) -> Owner:
     urls = _urls(member)
-    owners = {book.owner_of("pd", url) for url in urls}
+    owners = set(map(partial(book.owner_of, "pd"), urls))
     ordinals = owners - _STRANGERS
     if len(ordinals) == 1:
         return ordinals.pop()
