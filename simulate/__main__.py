@@ -2,6 +2,6 @@
 
 import sys
 
-from simulate.main import main
+from ports.starting import start
 
-sys.exit(main())
+sys.exit(start("simulate.main"))
