@@ -14,8 +14,10 @@ from typing import Protocol
 import msgspec
 
 from kube.objects import Json
+from kube.resources import LEASES
 
 _FIRST_VERSION = 1
+_LEASES = str(LEASES)
 
 
 class TooOld(Exception):
@@ -100,7 +102,7 @@ class Storage:
     def __init__(self, window: int = 5000) -> None:
         self.lock = threading.RLock()
         self._window = window
-        self._version = _FIRST_VERSION
+        self._version = self._changed_at = _FIRST_VERSION
         self._floor = 0
         self._shelves: dict[str, _Shelf] = {}
         self._journal: Journal | None = None
@@ -113,11 +115,12 @@ class Storage:
 
     @property
     def as_of(self) -> tuple[int, int]:
-        """The current version and the version of the last `compact`: `restore` may let versions go back.
+        """The version of the latest write, and of the last `compact`: `restore` may let versions go back.
 
-        Without the lock, for readers in the thread that writes: what another thread is writing may not be stored yet.
+        Without Leases, which nodes renew every ten seconds. Without the lock, for readers in the thread that writes:
+        what another thread is writing may not be stored yet.
         """
-        return self._version, self._floor
+        return self._changed_at, self._floor
 
     def version_of(self, resource: str) -> int:
         """The version of the resource's latest write, or a later one."""
@@ -218,6 +221,7 @@ class Storage:
         """
         with self.lock:
             self._version = snapshot.version if versions_go_back else max(self._version, snapshot.version) + 1
+            self._changed_at = self._version
             for resource in {*self._shelves, *snapshot.objects}:
                 self._shelf(resource).objects = dict(snapshot.objects.get(resource, {}))
             self.compact()
@@ -242,6 +246,8 @@ class Storage:
         shelf = self._shelf(resource)
         history = shelf.history
         history.append(change)
+        if resource != _LEASES:
+            self._changed_at = self._version
         # trimmed by halves, so that not every write moves the whole window
         if len(history) >= 2 * self._window:
             shelf.floor = history[self._window - 1].version

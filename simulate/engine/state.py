@@ -1,7 +1,7 @@
 """The truth at one instant, past every cache and fault, for the invariants."""
 
 import base64
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -51,6 +51,7 @@ class _Answers:
     objects: dict[tuple[Resource, str], Json | None] = field(default_factory=dict)
     lists: dict[Resource, list[Json]] = field(default_factory=dict)
     pods: dict[str, dict[int, Json]] | None = None
+    stateful_sets: dict[str, Json] | None = None
     workloads: dict[str, Json | None] = field(default_factory=dict)
 
 
@@ -103,10 +104,10 @@ class State:
         self.evicting_since = {each: self.evicting_since.get(each, self.now) for each in evicting}
         stopping = [capture.id for capture in self.captures.values() if capture.stopping]
         self.stopping_since = {each: self.stopping_since.get(each, self.now) for each in stopping}
-        for component in managed_components():
-            pods = self.pods(component)
-            live = self.stateful_set(component)
-            for ordinal in {*pods, *kept_ordinals(live)}:
+        sets, all_pods = self.stateful_sets, self.all_pods
+        for component in self.components:
+            pods = all_pods[component]
+            for ordinal in {*pods, *kept_ordinals(sets.get(component))}:
                 name = self.pod_name(component, ordinal)
                 pod = pods.get(ordinal)
                 if pod is not None and self._is_ready_for_good(pod, component):
@@ -146,17 +147,17 @@ class State:
         return self._world.clock.wall().timestamp()
 
     def look(self) -> Hashable:
-        """Find PD; the result changes with everything visible here."""
+        """Find PD; the result changes with everything visible here, but not with the time."""
         self.pd = pd = self._find_pd() or self.pd
+        as_of = self._world.server.storage.as_of
         if pd is None:
-            return self._world.server.storage.version
+            return as_of
         self.founded.add(pd.id)
         health = pd.health()
         stores = tuple((store.id, store.node_state, store.died_at, store.leaders) for store in pd.stores.all())
         leader, evicting = pd.leader_with(health), frozenset(pd.stores.evicting)
         captures = tuple(capture.id for capture in self.captures.values() if capture.stopping)
-        version, members = self._world.server.storage.version, tuple(health.items())
-        return version, members, leader and leader.id, stores, evicting, captures, self.ddl_paused
+        return as_of, tuple(health.items()), leader and leader.id, stores, evicting, captures, self.ddl_paused
 
     def _find_pd(self) -> PdCluster | None:
         """The PD cluster of the running members, or of the cluster that this one joins."""
@@ -260,6 +261,15 @@ class State:
         """The StatefulSet of a component, a native or an Advanced one."""
         return self.workload(f"{self.name}-{component}")
 
+    @property
+    def stateful_sets(self) -> Mapping[str, Json]:
+        """The StatefulSets that exist, by component, in the order of the table."""
+        answers = self._current_answers()
+        if answers.stateful_sets is None:
+            found = ((component, self.stateful_set(component)) for component in self.components)
+            answers.stateful_sets = {component: live for component, live in found if live is not None}
+        return answers.stateful_sets
+
     def workload(self, name: str) -> Json | None:
         """A native or Advanced StatefulSet."""
         workloads = self._current_answers().workloads
@@ -269,10 +279,15 @@ class State:
 
     def pods(self, component: str) -> dict[int, Json]:
         """The pods of a component by ordinal."""
+        return self.all_pods.get(component, {})
+
+    @property
+    def all_pods(self) -> Mapping[str, dict[int, Json]]:
+        """The pods of each component by ordinal."""
         answers = self._current_answers()
         if answers.pods is None:
             answers.pods = self._pods_by_component()
-        return answers.pods.get(component, {})
+        return answers.pods
 
     def _pods_by_component(self) -> dict[str, dict[int, Json]]:
         found: dict[str, dict[int, Json]] = {component: {} for component in self.components}

@@ -91,7 +91,8 @@ def unfounded_ready(state: State) -> str | None:
     status = (state.cluster or {}).get("status") or {}
     if not says_ready(status):
         return None
-    for component in _present(state):
+    present = _present(state)
+    for component in present:
         seen = status_of(state.cluster, component)
         revisions = seen.get("statefulSet") or {}
         if says_synced(component) and not seen.get("synced"):
@@ -104,16 +105,15 @@ def unfounded_ready(state: State) -> str | None:
         for member in ((status.get("pd") or {}).get("members") or {}).values()
         if not member.get("health")
     ]
-    stores = (((status.get(each) or {}).get("stores") or {}) for each in _present(state))
+    stores = (((status.get(each) or {}).get("stores") or {}) for each in present)
     ill += [store["podName"] for found in stores for store in found.values() if store.get("state") != "Up"]
     return f"Ready=True though {', '.join(ill)} is not well" if ill else None
 
 
 def _present(state: State) -> list[str]:
     """The components in the spec, and those that run without it."""
-    cluster = state.cluster
-    lives = ((component, state.stateful_set(component)) for component in managed_components())
-    return [each for each, live in lives if spec_of(cluster, each) or (live and replicas(live))]
+    cluster, sets = state.cluster, state.stateful_sets
+    return [each for each in managed_components() if spec_of(cluster, each) or (each in sets and replicas(sets[each]))]
 
 
 def outdated_ready(state: State) -> Iterator[str]:

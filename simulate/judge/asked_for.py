@@ -7,7 +7,7 @@ all pods.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apis.decoding import without_nulls
 from kube.objects import Json
@@ -116,12 +116,16 @@ class AskedFor:
         cluster = state.cluster
         if cluster is None or is_held(cluster) or is_refused(cluster):
             return
-        for component, live in ((each, state.stateful_set(each)) for each in managed_components()):
-            if live is None or is_suspended(cluster, component):
+        for component, live in state.stateful_sets.items():
+            if is_suspended(cluster, component):
                 continue
-            known = self._known(component, live)
-            if known is not None and known.template != live["spec"]["template"]:
-                yield f"the pods of {component} have a template without a change of the spec"
+            known, template = self._known(component, live), live["spec"]["template"]
+            if known is not None and known.template is not template:
+                if known.template != template:
+                    yield f"the pods of {component} have a template without a change of the spec"
+                else:
+                    # the same tree takes no time to compare
+                    self._written[component] = replace(known, template=template)
             outdated = any(is_outdated(live, pod) for pod in state.pods(component).values())
             status, held = live.get("status") or {}, partition(live["spec"]["updateStrategy"])
             newest = status.get("updateRevision")

@@ -6,6 +6,7 @@ import msgspec
 
 from kube.objects import Json
 from ports.transport import Response
+from rehearsal.operator import RESYNC
 from simulate.engine import plan
 from simulate.engine.calls import Call
 from simulate.engine.components import cluster_of, managed_components
@@ -46,9 +47,10 @@ class Violation(msgspec.Struct, frozen=True):
 class Invariants:
     """The judge of a run with these `faults`.
 
-    `always`: invariants of the state are checked at every step, even without a change. `restarts`: needless restarts
-    are reported. `alternations`: reasons that alternate are reported. Other faults than lies change
-    what the operator sees without a trace in the state. `cluster`: the checked cluster, `namespace/name`.
+    Invariants of the state are checked when it has changed, and at least once in each resync, because some depend on
+    the time; with `always`, at every step. `restarts`: needless restarts are reported. `alternations`: reasons that
+    alternate are reported. Other faults than lies change what the operator sees without a trace in the state.
+    `cluster`: the checked cluster, `namespace/name`.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Invariants:
         hands = (event for event in events if isinstance(event, plan.Foreign | plan.Insists))
         self._others = frozenset(each.target for each in hands)
         self._last_seen: Hashable = None
+        self._looks_again_at = 0.0
         self._pending: dict[int, tuple[OperatorWrite, list[tuple[str, str]]]] = {}
         """The writes in progress with their violations, by identity."""
         self._since: dict[tuple[str, str], float] = {}
@@ -132,9 +135,9 @@ class Invariants:
         self.step()
 
     def step(self) -> None:
-        version = self.state.look()
-        if version != self._last_seen or self._always:
-            self._last_seen = version
+        version, now = self.state.look(), self._engine.elapsed
+        if version != self._last_seen or now >= self._looks_again_at or self._always:
+            self._last_seen, self._looks_again_at = version, now + RESYNC
             self.state.watch()
             self.lives.look(self.state)
             self._judge_state()
@@ -142,7 +145,6 @@ class Invariants:
                 self.report(rule, what)
             for what in self._restarts.needless(self.state) if self._restarts else ():
                 self.report("R24", what)
-            now = self._engine.elapsed
             self._since = {each: self._since.get(each, now) for each in self._lasting()}
         if self._since:
             self._judge_lasting()

@@ -66,8 +66,8 @@ class Lives:
 
     def look(self, state: State) -> None:
         """Count the pods with new UIDs."""
-        for component in managed_components():
-            for pod in state.pods(component).values():
+        for pods in state.all_pods.values():
+            for pod in pods.values():
                 name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
                 self.made_anew[name] += self._uids.get(name, uid) != uid
                 self._uids[name] = uid

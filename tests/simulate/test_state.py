@@ -1,6 +1,6 @@
 """The truth that the judge reads: it remembers answers for one version of the storage only."""
 
-from kube.resources import CONFIG_MAPS
+from kube.resources import CONFIG_MAPS, LEASES
 from simulate.engine.engine import Engine
 from simulate.engine.plan import Plan
 from simulate.engine.state import State
@@ -47,3 +47,12 @@ def test_the_leader_by_health_is_the_leader() -> None:
 def _create(engine: Engine, name: str, text: str) -> None:
     tree = {"metadata": {"name": name, "namespace": NAMESPACE}, "data": {"text": text}}
     engine.admin.create(CONFIG_MAPS, tree, NAMESPACE)
+
+
+def test_the_renewed_leases_of_nodes_are_nothing_new_to_the_judge() -> None:
+    engine = prepare(Plan(name="rest"))
+    state, storage = State(engine.world), engine.world.server.storage
+    seen, renewed = state.look(), storage.version_of(str(LEASES))
+    engine.run(11.0)
+    assert storage.version_of(str(LEASES)) > renewed
+    assert seen == state.look()
