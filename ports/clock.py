@@ -61,8 +61,7 @@ class FakeClock:
 
     def wall(self) -> datetime:
         """The virtual time of day."""
-        with self._lock:
-            return self._wall + timedelta(seconds=self._now)
+        return self._wall + timedelta(seconds=self._now)
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
         """Wait for a notification of `condition`, or until a `step` passes the deadline."""

@@ -33,7 +33,8 @@ class Cache:
         self._server = server
         self._storage = server.storage
         self._resource = resource
-        self._watch = Call(USER, "watch", str(resource), "", "", "", Request("GET", resource.path()))
+        self._name = str(resource)
+        self._watch = Call(USER, "watch", self._name, "", "", "", Request("GET", resource.path()))
         self._selects = selects
         self._handlers: list[ResourceEventHandler] = []
         self._resynced: list[ResourceEventHandler] = []
@@ -58,14 +59,14 @@ class Cache:
 
     def look(self) -> None:
         """Deliver new, changed and deleted objects to the handlers."""
-        if self.blind or not self._reaches_the_server():
+        if self.blind or not (self._must_list or self._is_behind()) or not self._reaches_the_server():
             return
         if self._must_list:
             self._list()
             return
         assert self._seen is not None
         try:
-            changes = self._storage.changes_after(str(self._resource), self._seen)
+            changes = self._storage.changes_after(self._name, self._seen)
         except TooOld:
             self._list()
             return
@@ -109,6 +110,10 @@ class Cache:
             ]
         return list(found)
 
+    def _is_behind(self) -> bool:
+        """True if the API server has later changes of the resource, or has forgotten what the cache has seen."""
+        return self._seen is None or self._storage.version_of(self._name) > self._seen
+
     def _reaches_the_server(self) -> bool:
         return self._server.faults(self._watch) is None
 
@@ -133,7 +138,7 @@ class Cache:
                     handler.on_delete(DeletedFinalStateUnknown(key, gone))
 
     def _listed(self) -> Iterable[Object]:
-        stored = self._storage.list_at(str(self._resource), "", self._listed_at())
+        stored = self._storage.list_at(self._name, "", self._listed_at())
         return [self._object(each) for each in stored if self._selects(each)]
 
     def _listed_at(self) -> int:

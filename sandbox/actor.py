@@ -52,36 +52,30 @@ class Runner:
         self._notifier = notifier
         self._topics = tuple(actor.watches)
         self._seen = -1
-        self._total = -1
+        self.total = -1
         """The notifier's total when `_seen` was counted."""
-        self._due: float | None = None
+        self.due: float | None = None
+        """The clock time of the next due work, or None; also None while the actor waits inside its step."""
         self._turning = False
         self._thread: threading.Thread | None = None
 
-    @property
-    def due(self) -> float | None:
-        """The clock time of the next due work, or None; also None for an actor that waits inside its step."""
-        return None if self._turning else self._due
-
     def turn(self) -> bool:
         """Step the actor if something has changed or is due; True if it was stepped."""
-        if self._turning:
-            return False
-        total = self._notifier.total
-        is_due = self._due is not None and self._due <= self._clock.now()
-        if total == self._total and not is_due:
+        total, due = self._notifier.total, self.due
+        is_due = due is not None and due <= self._clock.now()
+        if (total == self.total and not is_due) or self._turning:
             return False
         seen = self._notifier.count(self._topics)
-        self._total = total
+        self.total = total
         if seen == self._seen and not is_due:
             return False
         self._seen = seen
-        self._turning = True
+        self._turning, self.due = True, None
         try:
-            self._due = self._actor.step()
+            self.due = self._actor.step()
         except (ApiError, TransportError) as error:
             _log.debug("step refused", actor=self._actor.name, error=str(error))
-            self._due = self._clock.now() + _PAUSE
+            self.due = self._clock.now() + _PAUSE
         finally:
             self._turning = False
         return True
@@ -104,9 +98,9 @@ class Runner:
             except Exception:
                 # the boundary of the thread: one broken object must not end the actor for all others
                 _log.exception("step failed", actor=self._actor.name)
-                self._due = self._clock.now() + _PAUSE
+                self.due = self._clock.now() + _PAUSE
             self._rest(self._clock.now() - began, stop)
-            self._notifier.wait(self._topics, self._seen, self._due, stop)
+            self._notifier.wait(self._topics, self._seen, self.due, stop)
 
     def _rest(self, seconds: float, stop: Stop) -> None:
         """Rest as long as the turn took: the more work a turn has, the more changes it should cover."""

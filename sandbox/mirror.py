@@ -59,6 +59,8 @@ class Mirror:
         self._notifier = notifier
         self._lock = threading.Lock()
         self._objects = {resource: IndexedObjects() for resource in resources}
+        self._names = {resource: str(resource) for resource in resources}
+        """The names of the resources in a history."""
         self._deleted: deque[str] = deque(maxlen=_REMEMBERED_DELETIONS)
         self._listed: set[Resource] = set()
         self._polled: dict[Resource, int] = {}
@@ -134,8 +136,8 @@ class Mirror:
             # versions may even have gone back
             self._compacted = history.compacted
             self._polled.clear()
-        for resource in self._objects:
-            latest = history.version_of(str(resource))
+        for resource, name in self._names.items():
+            latest = history.version_of(name)
             if self._polled.get(resource) != latest:
                 self._catch_up(resource, history)
                 self._polled[resource] = latest
@@ -144,7 +146,7 @@ class Mirror:
     def _catch_up(self, resource: Resource, history: History) -> None:
         polled = self._polled.get(resource)
         try:
-            changes = history.changes_after(str(resource), polled) if polled is not None else None
+            changes = history.changes_after(self._names[resource], polled) if polled is not None else None
         except TooOld:
             changes = None
         if changes is None:
