@@ -1,8 +1,9 @@
 """The settings of a server, including its addresses: from flags, else from its configuration, else the default."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from sandbox.dataplane.processes import Launch
@@ -20,7 +21,7 @@ class Setting:
 
     def of(self, launch: Launch, file: str | None = None) -> str:
         """Its value as text; `file` replaces the configuration that the command line names."""
-        given = list(_flags(launch.command, self.flag))
+        given = _flags(launch.command, self.flag)
         if given:
             return given[-1]
         if not self.path:
@@ -42,16 +43,19 @@ def configuration_file(launch: Launch) -> str:
 _CONFIG = (Setting("config"), Setting("config-file"))
 
 
-def _flags(command: tuple[str, ...], name: str) -> Iterator[str]:
+@lru_cache(maxsize=10_000)
+def _flags(command: tuple[str, ...], name: str) -> Sequence[str]:
     """The values of a flag in the arguments: `--name=value`, `--name value`, with one dash or two."""
+    found = []
     for place, word in enumerate(command):
         flag, given, value = word.partition("=")
         if not flag.startswith("-") or flag.lstrip("-") != name:
             continue
         if given:
-            yield value
+            found.append(value)
         elif place + 1 < len(command):
-            yield command[place + 1]
+            found.append(command[place + 1])
+    return found
 
 
 def ports(launch: Launch, settings: tuple[Setting, ...], file: str | None = None) -> frozenset[int]:

@@ -119,6 +119,7 @@ class Running:
         return hasattr(self.process, "exchange")
 
 
+@lru_cache(maxsize=10_000)
 def path_class(path: str) -> str:
     """`/pd/api/v1/store/4/label` becomes `/pd/api/v1/store/{id}/label`."""
     for pattern, name in _IDENTIFIERS:

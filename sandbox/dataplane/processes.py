@@ -121,9 +121,10 @@ class Launch:
 
     def serves_tls(self, port: int) -> ServerSide | None:
         """The TLS side of one of its ports; None without TLS."""
-        if self.tls is None or self.certificate is None or not self.tls.speaks(port):
+        certificate = self.certificate
+        if self.tls is None or certificate is None or not self.tls.speaks(port):
             return None
-        return ServerSide(self.certificate, self.tls.demands, self.tls.names)
+        return ServerSide(certificate, self.tls.demands, self.tls.names)
 
     def paths(self) -> list[str]:
         """The paths of all files."""

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from sandbox.dataplane.pd.etcd import Etcd
 
 _WORKER = b"/dm-worker/r/"
@@ -71,7 +73,7 @@ class Book:
 
     def _entries(self, prefix: bytes) -> Iterator[tuple[str, str]]:
         found = self._etcd.range(prefix, prefix[:-1] + bytes([prefix[-1] + 1]), self._now)
-        return ((key.removeprefix(prefix).decode(), json.loads(entry.value)) for key, entry in found)
+        return ((key.removeprefix(prefix).decode(), msgspec.json.decode(entry.value)) for key, entry in found)
 
 
 def _stage(alive: bool, bound: bool) -> str:

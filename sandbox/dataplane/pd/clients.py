@@ -21,6 +21,6 @@ def find_pd(endpoints: str, launch: Launch, deps: Dependencies, *, timestamps: b
     leader = cluster.leader if cluster is not None else None
     if cluster is None or leader is None or leader.voter is None or not leader.voter.answers(origin):
         return None
-    if timestamps and not cluster.gives_timestamps():
+    if timestamps and not cluster.gives_timestamps_with(leader):
         return None
     return None if cluster.stores.is_loading(deps.clock.now()) else cluster

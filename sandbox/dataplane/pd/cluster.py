@@ -47,8 +47,11 @@ class Voter(Protocol):
     woken: bool
     """See `Process`."""
 
-    def votes(self) -> bool:
+    def is_up(self) -> bool:
         """True if it serves and other members can reach it."""
+
+    def votes(self) -> bool:
+        """True if it is up and accepts the others' certificates, and they accept its own."""
 
     def answers(self, asker: Origin) -> bool:
         """True if the member serves and the client can reach it (it may serve while partitioned)."""
@@ -73,6 +76,11 @@ class Member:
     def healthy(self) -> bool:
         """True if its process votes."""
         return bool(self.name) and self.voter is not None and self.voter.votes()
+
+    @property
+    def is_up(self) -> bool:
+        """True if its process is up: without TLS, it votes then."""
+        return bool(self.name) and self.voter is not None and self.voter.is_up()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +165,9 @@ class PdCluster:
 
     def health(self) -> dict[int, bool]:
         """By id, whether a member is healthy."""
-        return {member.id: member.healthy for member in self.members.values()}
+        if self.needs_tls:
+            return {member.id: member.healthy for member in self.members.values()}
+        return {member.id: member.is_up for member in self.members.values()}
 
     def leader_with(self, health: Mapping[int, bool]) -> Member | None:
         """The leader if the members have this health."""
@@ -168,7 +178,7 @@ class PdCluster:
     @property
     def needs_tls(self) -> bool:
         """True if a member speaks TLS or has an https URL; otherwise all members accept each other."""
-        # asked for each member at each step of the world: a loop takes half the time of a generator
+        # asked at each step of the world: a loop takes half the time of a generator
         for member in self.members.values():
             if member.peer_url.startswith("https:") or (member.voter is not None and member.voter.speaks_tls):
                 return True
@@ -182,7 +192,12 @@ class PdCluster:
 
     def gives_timestamps(self) -> bool:
         """True if clients can get timestamps."""
-        return not self.is_api_only or self.services.primary("tso", self._clock.now()) is not None
+        return self.gives_timestamps_with(self.leader)
+
+    def gives_timestamps_with(self, leader: Member | None) -> bool:
+        """The same under this leader."""
+        is_api_only = leader is not None and leader.voter is not None and leader.voter.is_api_only
+        return not is_api_only or self.services.primary("tso", self._clock.now()) is not None
 
     def has_quorum(self) -> bool:
         """True if more than half of all members vote, counting those that never started as members."""

@@ -45,7 +45,8 @@ class Etcd:
         self.expire(now)
         if not end:
             return [(key, self.keys[key])] if key in self.keys else []
-        return [(each, self.keys[each]) for each in sorted(self.keys) if each >= key and (end == b"\0" or each < end)]
+        found = sorted(each for each in self.keys if each >= key and (end == b"\0" or each < end))
+        return [(each, self.keys[each]) for each in found]
 
     def delete(self, key: bytes, end: bytes, now: float) -> int:
         """Delete the key or range; return the number of deleted keys."""
@@ -72,6 +73,8 @@ class Etcd:
     def expire(self, now: float) -> None:
         """Drop expired leases with their keys."""
         ended = {lease for lease, (end, _) in self.leases.items() if end <= now}
+        if not ended:
+            return
         for lease in ended:
             del self.leases[lease]
         for key in [key for key, entry in self.keys.items() if entry.lease in ended]:

@@ -127,9 +127,13 @@ class PdProcess(ServerProcess):
         data = self._disk.data
         return data.cluster.members.get(data.member) if isinstance(data, PdData) else None
 
-    def votes(self) -> bool:
+    def is_up(self) -> bool:
         """True if it serves and other members can reach it."""
-        return self._serves() and self._is_reached() and self._is_trusted()
+        return self._serves() and self._is_reached()
+
+    def votes(self) -> bool:
+        """True if it is up and accepts the others' certificates, and they accept its own."""
+        return self.is_up() and self._is_trusted()
 
     def answers(self, asker: Origin) -> bool:
         """True if it serves and the client can reach it (it may serve while partitioned)."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -88,6 +89,7 @@ def _ask(route: "_Route", call: _Call, request: Request) -> Answer:
     return given if isinstance(given, Answer) else Answer(given)
 
 
+@lru_cache(maxsize=1_000)
 def _numbers(version: str) -> tuple[int, ...]:
     """`8.5.5-patch` becomes (8, 5, 5)."""
     return tuple(map(int, re.findall(r"\d+", version.partition("-")[0])))
@@ -577,6 +579,7 @@ _ROUTES = (
 )
 
 
+@lru_cache(maxsize=10_000)
 def _route(method: str, path: str) -> tuple[_Route, tuple[str, ...]] | None:
     for route in _ROUTES:
         if route.method == method and (match := route.pattern.fullmatch(path)):

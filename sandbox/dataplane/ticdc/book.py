@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
+
 from sandbox.dataplane.pd.etcd import Etcd
 
 _PREFIX = b"/tidb/cdc/default/"
@@ -28,6 +30,9 @@ class CaptureInfo:
     stopping: bool = False
 
 
+_CAPTURES = msgspec.json.Decoder(CaptureInfo)
+
+
 class Book:
     """The keys of one cluster of captures, read and written at a time in seconds."""
 
@@ -39,7 +44,7 @@ class Book:
 
     def captures(self) -> dict[str, CaptureInfo]:
         """The captures with a lease, by id."""
-        found = (CaptureInfo(**json.loads(value)) for _, value in self._under(_CAPTURE))
+        found = (_CAPTURES.decode(value) for _, value in self._under(_CAPTURE))
         return {capture.id: capture for capture in found}
 
     def register(self, capture: CaptureInfo, lease: int) -> None:
@@ -51,7 +56,7 @@ class Book:
         key = _CAPTURE + capture.encode()
         entry = self._etcd.keys.get(key)
         if entry is not None:
-            told = json.loads(entry.value) | {"stopping": True}
+            told = msgspec.json.decode(entry.value) | {"stopping": True}
             self._etcd.put(key, json.dumps(told).encode(), entry.lease)
 
     def leave(self, capture: str) -> None:
@@ -82,7 +87,7 @@ class Book:
 
     def feed(self, name: str) -> dict[str, Any] | None:
         """What is recorded of a changefeed."""
-        return next((json.loads(value) for _, value in self._range(_CHANGEFEED + name.encode(), b"")), None)
+        return next((msgspec.json.decode(value) for _, value in self._range(_CHANGEFEED + name.encode(), b"")), None)
 
     def record_feed(self, name: str, feed: dict[str, Any]) -> None:
         """Record a changefeed."""
@@ -90,12 +95,15 @@ class Book:
 
     def tables(self) -> set[str]:
         """The tables of all changefeeds."""
-        feeds = ((key.removeprefix(_CHANGEFEED).decode(), json.loads(value)) for key, value in self._under(_CHANGEFEED))
+        feeds = (
+            (key.removeprefix(_CHANGEFEED).decode(), msgspec.json.decode(value))
+            for key, value in self._under(_CHANGEFEED)
+        )
         return {f"{name}/{number}" for name, feed in feeds for number in range(feed["tables"])}
 
     def assigned(self) -> dict[str, list[str]]:
         """The tables by capture, including captures that are gone."""
-        return {key.removeprefix(_TASK).decode(): json.loads(value) for key, value in self._under(_TASK)}
+        return {key.removeprefix(_TASK).decode(): msgspec.json.decode(value) for key, value in self._under(_TASK)}
 
     def assign(self, capture: str, tables: Iterable[str]) -> None:
         """Record all tables of a capture."""
