@@ -92,11 +92,11 @@ class Kind:
     fields: tuple[str, ...] = ()
     extra_subresources: Mapping[str, Resource] = field(default_factory=dict)
     custom: Custom | None = None
+    key: str = field(init=False)
+    """`plural.group`, the key under which all versions of the resource are stored."""
 
-    @property
-    def key(self) -> str:
-        """`plural.group`, the key under which all versions of the resource are stored."""
-        return str(self.resource)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", str(self.resource))
 
     @property
     def subresources(self) -> tuple[str, ...]:

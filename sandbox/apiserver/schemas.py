@@ -5,7 +5,7 @@ fields exist, how lists merge, and the documents for kubectl.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -135,10 +135,10 @@ def property_of(node: Json, name: str) -> Json | None:
 def check_types(tree: Json, resource: Resource, *, only_metadata: bool = False) -> None:
     """Raises Refusal (400), in the words of Go's decoder, for the first field with a wrong JSON type."""
     if only_metadata:
-        errors = _type_errors(tree["metadata"], object_meta(), "ObjectMeta", "")
+        error = _type_error(tree["metadata"], object_meta(), "ObjectMeta", "")
     else:
-        errors = _type_errors(tree, of(resource), resource.kind, "")
-    for error in errors:
+        error = _type_error(tree, of(resource), resource.kind, "")
+    if error:
         version = resource.version
         raise bad_request(f'{resource.kind} in version "{version}" cannot be handled as a {resource.kind}: {error}')
 
@@ -152,33 +152,39 @@ def _is_map(node: Json) -> bool:
     return bool(node.get("additionalProperties"))
 
 
-def _type_errors(value: Any, node: Json, owner: str, path: str) -> Iterator[str]:
+def _type_error(value: Any, node: Json, owner: str, path: str) -> str:
+    """The first error, or empty."""
     if "$ref" in node:
         if (name := node["$ref"].rpartition(".")[2]) in _UNIONS:
-            yield from _UNIONS[name](value, owner, path)
-            return
+            return _UNIONS[name](value, owner, path)
         owner, node = name, resolve(node)
     type_ = node.get("type")
     if value is None or type_ is None:
-        return
+        return ""
     if not _has_type(value, type_):
-        yield _cannot_unmarshal(_go_value(value), owner, path, _go_type(node))
-        return
+        return _cannot_unmarshal(_go_value(value), owner, path, _go_type(node))
+    if isinstance(value, list | dict):
+        return _inner_error(value, node, owner, path)
     if type_ == "integer" and not _fits(value, node):
-        yield _cannot_unmarshal(f"number {value}", owner, path, _go_type(node))
-    if node.get("format") == "byte" and (wrong := _not_base64(value)) is not None:
-        yield f"illegal base64 data at input byte {wrong}"
+        return _cannot_unmarshal(f"number {value}", owner, path, _go_type(node))
+    wrong = _not_base64(value) if node.get("format") == "byte" else None
+    return "" if wrong is None else f"illegal base64 data at input byte {wrong}"
+
+
+def _inner_error(value: list[Any] | Json, node: Json, owner: str, path: str) -> str:
+    """The first error in a list or an object, or empty."""
     if isinstance(value, list):
-        for item in value:
-            yield from _type_errors(item, node.get("items") or {}, owner, path)
-    if isinstance(value, dict):
-        properties = node.get("properties") or _NONE
-        for name, inner in value.items():
-            property_ = properties.get(name) or property_of(node, name) or _NONE
-            if isinstance(inner, str) and property_.get("type") == "string" and "format" not in property_:
-                # text in a field that accepts any text, as most fields do
-                continue
-            yield from _type_errors(inner, property_, owner, _place(path, name) if properties else path)
+        items = node.get("items") or {}
+        return next(filter(None, (_type_error(item, items, owner, path) for item in value)), "")
+    properties = node.get("properties") or _NONE
+    for name, inner in value.items():
+        property_ = properties.get(name) or property_of(node, name) or _NONE
+        if isinstance(inner, str) and property_.get("type") == "string" and "format" not in property_:
+            # text in a field that accepts any text, as most fields do
+            continue
+        if error := _type_error(inner, property_, owner, _place(path, name) if properties else path):
+            return error
+    return ""
 
 
 def _cannot_unmarshal(value: str, owner: str, path: str, type_: str) -> str:
@@ -190,18 +196,20 @@ def _fits(value: int, node: Json) -> bool:
     return -limit <= value < limit
 
 
-def _quantity_errors(value: Any, owner: str, path: str) -> Iterator[str]:  # noqa: ARG001
+def _quantity_error(value: Any, owner: str, path: str) -> str:  # noqa: ARG001
     """A number, or a text like `1Gi`."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)) or not is_quantity(str(value)):
-        yield f"quantities must match the regular expression '{QUANTITY.pattern}'"
+        return f"quantities must match the regular expression '{QUANTITY.pattern}'"
+    return ""
 
 
-def _int_or_string_errors(value: Any, owner: str, path: str) -> Iterator[str]:
+def _int_or_string_error(value: Any, owner: str, path: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
-        yield _cannot_unmarshal(_go_value(value), owner, path, "int32")
+        return _cannot_unmarshal(_go_value(value), owner, path, "int32")
+    return ""
 
 
-_UNIONS = {"Quantity": _quantity_errors, "IntOrString": _int_or_string_errors}
+_UNIONS = {"Quantity": _quantity_error, "IntOrString": _int_or_string_error}
 """Definitions of values with several possible JSON types."""
 
 

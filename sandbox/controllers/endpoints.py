@@ -1,5 +1,6 @@
 """Endpoints and EndpointSlices of Services with a selector."""
 
+import operator
 from collections.abc import Hashable
 
 from kube.objects import Json
@@ -20,10 +21,14 @@ class EndpointControllers:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._rests: dict[str, list[Json | None]] = {}
+        """What each Service rests on, by its UID: its Endpoints, its slice, itself and its pods."""
 
     def step(self) -> float | None:
         """Bring Endpoints and slices of every Service up to date."""
         services = self._cluster.list(SERVICES)
+        uids = {service["metadata"]["uid"] for service in services}
+        self._rests = {uid: rest for uid, rest in self._rests.items() if uid in uids}
         for service in services:
             if service["spec"].get("selector") and not is_deleted(service):
                 self._sync(service)
@@ -37,14 +42,21 @@ class EndpointControllers:
     def _sync(self, service: Json) -> None:
         meta = service["metadata"]
         pods = self._cluster.selected(PODS, meta["namespace"], service["spec"]["selector"])
+        written = (self._cluster.get(each, meta["namespace"], meta["name"]) for each in (ENDPOINTS, ENDPOINT_SLICES))
+        read, before = [*written, service, *pods], self._rests.get(meta["uid"], [])
+        if len(read) == len(before) and all(map(operator.is_, read, before)):
+            # an object that changes is another tree
+            return
         addressed = [pod for pod in pods if pod.get("status", {}).get("podIP")]
         everybody = bool(service["spec"].get("publishNotReadyAddresses"))
         ready = [pod for pod in addressed if everybody or (holds(pod, "Ready") and not is_deleted(pod))]
         unready = [pod for pod in addressed if pod not in ready and not is_deleted(pod)]
-        self._write_endpoints(service, ready, unready)
-        self._write_slice(service, addressed, everybody)
+        writes = self._write_endpoints(service, ready, unready), self._write_slice(service, addressed, everybody)
+        if not any(writes):
+            self._rests[meta["uid"]] = read
 
-    def _write_endpoints(self, service: Json, ready: list[Json], unready: list[Json]) -> None:
+    def _write_endpoints(self, service: Json, ready: list[Json], unready: list[Json]) -> bool:
+        """Return True if there was something to write."""
         subset: Json = {}
         if ready:
             subset["addresses"] = [_address(service, pod) for pod in ready]
@@ -60,8 +72,12 @@ class EndpointControllers:
             self._cluster.create(ENDPOINTS, {"apiVersion": "v1", "kind": "Endpoints", "metadata": head} | wanted)
         elif (current.get("subsets") or []) != wanted["subsets"]:
             self._cluster.patch(ENDPOINTS, current, wanted)
+        else:
+            return False
+        return True
 
-    def _write_slice(self, service: Json, pods: list[Json], everybody: bool) -> None:
+    def _write_slice(self, service: Json, pods: list[Json], everybody: bool) -> bool:
+        """Return True if there was something to write."""
         meta = service["metadata"]
         wanted: Json = {
             "endpoints": [_endpoint(service, pod, everybody) for pod in pods],
@@ -80,6 +96,9 @@ class EndpointControllers:
             self._cluster.create(ENDPOINT_SLICES, shape | {"metadata": head} | wanted)
         elif any((current.get(key) or []) != value for key, value in wanted.items()):
             self._cluster.patch(ENDPOINT_SLICES, current, wanted)
+        else:
+            return False
+        return True
 
 
 def _address(service: Json, pod: Json) -> Json:

@@ -22,6 +22,7 @@ class GarbageCollector:
         self._cluster = cluster
         self.watches: tuple[Hashable, ...] = tuple(resource for resource in cluster.resources if resource != EVENTS)
         self._by_kind = {(resource.api_version, resource.kind): resource for resource in cluster.resources}
+        self._collected = [resource for resource in self._by_kind.values() if resource != EVENTS]
         self._orphaned: set[tuple[str, str]] = set()
         """The UIDs of owners and of their former dependents. An object that its owner adopts again stays adopted."""
 
@@ -29,14 +30,12 @@ class GarbageCollector:
         """Collect all objects that can be collected now."""
         dependents: dict[str, list[tuple[Resource, Json]]] = {}
         owners: list[tuple[Resource, Json]] = []
-        for resource in self._by_kind.values():
-            if resource == EVENTS:
-                continue
+        for resource in self._collected:
             for tree in self._cluster.list(resource):
                 meta = tree["metadata"]
                 for reference in meta.get("ownerReferences") or ():
                     dependents.setdefault(reference["uid"], []).append((resource, tree))
-                if is_deleted(tree) and {_FOREGROUND, _ORPHAN} & set(meta.get("finalizers") or ()):
+                if meta.get("deletionTimestamp") and {_FOREGROUND, _ORPHAN} & set(meta.get("finalizers") or ()):
                     owners.append((resource, tree))
         for resource, owner in owners:
             self._finish(resource, owner, dependents)

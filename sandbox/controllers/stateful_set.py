@@ -76,6 +76,8 @@ class StatefulSets:
         self.watches: tuple[Hashable, ...] = (resource, PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS)
         self._failures: dict[str, _Failure] = {}
         """Failures by the UID of the set."""
+        self._revisions: dict[str, tuple[int, str]] = {}
+        """The last generation of each set and the name of its revision, by the set's UID."""
         self.one_at_most = False
         """The feature MaxUnavailableStatefulSet, initially enabled in Kubernetes 1.35; see `Snapshot`."""
 
@@ -218,13 +220,21 @@ class StatefulSets:
     def _revision(self, stateful_set: Json, revisions: list[Json]) -> Json | None:
         """The revision of the current template; an equal old one becomes the newest again."""
         newest = max((revision["revision"] for revision in revisions), default=0)
-        wanted = name_of_revision(stateful_set)
+        wanted = self._name_of_revision(stateful_set)
         known = next((revision for revision in revisions if revision["metadata"]["name"] == wanted), None)
         if known is None:
             return self._cluster.create(CONTROLLER_REVISIONS, revision_of(stateful_set, newest + 1))
         if known["revision"] == newest:
             return known
         return self._cluster.patch(CONTROLLER_REVISIONS, known, {"revision": newest + 1})
+
+    def _name_of_revision(self, stateful_set: Json) -> str:
+        """The name of the revision of the current template, which each generation hashes once."""
+        meta = stateful_set["metadata"]
+        known = self._revisions.get(meta["uid"])
+        if known is None or known[0] != meta["generation"]:
+            known = self._revisions[meta["uid"]] = meta["generation"], name_of_revision(stateful_set)
+        return known[1]
 
     def _carry_out(self, snapshot: Snapshot, planned: Plan, revisions: dict[str, Json]) -> bool:
         """Create, update and delete pods; True if nothing failed.
