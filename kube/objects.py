@@ -185,7 +185,10 @@ class _Reporting(msgspec.Struct, frozen=True):
 def stored_condition(seen: Object, kind: str) -> StoredCondition | None:
     """The condition of a type in an object's status, or None."""
     status = seen.decode_as(_Reporting).status
-    return next((each for each in (status and status.conditions) or () if each.type == kind), None)
+    for condition in (status and status.conditions) or ():
+        if condition.type == kind:
+            return condition
+    return None
 
 
 def _completed(meta: ObjectMeta) -> ObjectMeta:

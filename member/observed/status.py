@@ -84,8 +84,11 @@ def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[st
 
 def image_of(live: Json, container: str) -> str:
     """The image of a container in the StatefulSet's template; empty if there is no such container."""
-    containers = live["spec"]["template"]["spec"]["containers"]
-    return next((c.get("image", "") for c in containers if c["name"] == container), "")
+    for each in live["spec"]["template"]["spec"]["containers"]:
+        if each["name"] == container:
+            image: str = each.get("image", "")
+            return image
+    return ""
 
 
 def transition_time(old: object, same: bool, now: datetime) -> str:
