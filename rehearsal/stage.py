@@ -50,6 +50,8 @@ class Stage:
         self.clock = FakeClock(began.replace(microsecond=0))
         self.world = new_world(self.clock, SeededRandomness(seed), timings, nodes, self._wait, advanced=advanced)
         self.admin: Client = self.world.client()
+        self.rest = REST
+        """How long the operators that enter from now on rest between two syncs of a key."""
         self._seed = seed
         self._pace = pace
         self._operator: Operator | None = None
@@ -75,7 +77,7 @@ class Stage:
             watched=polls.watched,
             wait=self._wait,
             settings=settings,
-            rest=REST,
+            rest=self.rest,
         )
 
     def _new_polls(self) -> Polls:

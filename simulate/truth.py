@@ -33,6 +33,7 @@ from simulate.engine.worlds import KEY, NAME, NAMESPACE, TIMINGS
 from simulate.families.draws import pick
 from simulate.judge.judge import Violation
 from simulate.run import Outcome
+from workqueue.priority_queue import NO_REST
 
 RULE = "truth"
 """The rule of the violations."""
@@ -353,6 +354,7 @@ def twin(engine: Engine, plan: Plan) -> Iterator[tuple[Scene, Json]]:
     recording = record(engine.admin, engine.cluster())
     secrets = [_as_issued(item.decode()) for item in engine.admin.list_page(SECRETS, NAMESPACE).items]
     built = twin_of(recording, secrets, engine.clock.wall(), TIMINGS)
+    built.stage.rest = NO_REST  # as in the simulator's worlds
     after = merged(engine.cluster(), {"spec": edit.spec, "status": None})
     with built.stage:
         yield entered(with_fields(built, settings=with_fields(engine.settings, rechecks=False)), [after]), after
