@@ -226,6 +226,10 @@ class Network:
             self._faults = [] if fault is None else [each for each in self._faults if each.fault is not fault]
         self._interconnect.disturbed()
 
+    def repeats_answers(self, target: str) -> bool:
+        """True while a fault lets the servers of `target`, as the fault names them, repeat earlier answers."""
+        return any(each.fault.trouble is Trouble.OLD and each.fault.target == target for each in self._faults)
+
     def cut_off(self, apart: bool = True) -> None:
         """A fault: separate this Kubernetes from all others until healed."""
         self._interconnect.cut_off(self.domain, apart)

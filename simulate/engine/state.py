@@ -365,6 +365,11 @@ class State:
             or self.store_state(store) in ("Disconnected", "Down", "Tombstone")
         }
 
+    @property
+    def pd_repeats_answers(self) -> bool:
+        """True while PD may answer as it did long ago."""
+        return self._world.data_plane.network.repeats_answers(f"{self.key}-pd-*")
+
     def store_state(self, store: Store) -> str:
         """Up, Disconnected, Down, Offline or Tombstone, whatever a new leader of PD reports."""
         return self.pd.stores.true_state(store, self.now) if self.pd else ""
