@@ -170,8 +170,8 @@ class _NotingTransport:
         self._note = note
 
     def request(self, request: Request) -> Response:
-        self._note(request)
         with _profiled(None):
+            self._note(request)
             return self._transport.request(request)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:

@@ -48,7 +48,7 @@ from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import ordinals_of
 from member.observed.pod import Pod
 from member.outcome import Outcome, Refused, Wait, Waiting
-from member.ownership import member_owner, require_understood_members
+from member.ownership import member_owner, members_by_pod, require_understood_members
 from member.polling import next_poll
 from ports.transport import ConnectionRefused
 
@@ -216,7 +216,7 @@ async def remove_strays(ctx: ReconcileContext) -> Outcome | None:
     Raises ApiError, TransportError, DataPlaneError.
     """
     live = ctx.stateful_set("pd")
-    known = {member_owner(ctx.tc, member) for member in ctx.status.pd.members.values()}
+    known = members_by_pod(ctx.tc, ctx.status.pd.members.values()).keys()
     if live is None or not (ctx.unstarted_pd_members or _unasked(ctx, live, known)):
         ctx.memory.failure_timers.reset(_JOINING)
         return None
