@@ -225,12 +225,8 @@ class _Ranks:
     """The order of nodes for a pod. First of all, the pods of a workload spread over nodes and zones."""
 
     def __init__(self, pod: Json, situation: Situation, preference: Preference) -> None:
-        mine = {each["uid"] for each in pod["metadata"].get("ownerReferences") or ()}
-        siblings = [
-            other["spec"].get("nodeName")
-            for other in situation.pods
-            if any(each["uid"] in mine for each in other["metadata"].get("ownerReferences") or ())
-        ]
+        mine = _owners(pod)
+        siblings = [other["spec"].get("nodeName") for other in situation.pods if mine & _owners(other)]
         zones = {node["metadata"]["name"]: labels_of(node).get(_ZONE) for node in situation.nodes}
         self._pod, self._situation, self._preference = pod, situation, preference
         self._on_nodes, self._in_zones = Counter(siblings), Counter(map(zones.get, siblings))
@@ -247,6 +243,12 @@ class _Ranks:
             len(self._situation.on(node)),
             name,
         )
+
+
+def _owners(pod: Json) -> set[tuple[str, str, str]]:
+    """The owners by name: the pods of a StatefulSet that was recreated have the labels of its successor's, too."""
+    meta = pod["metadata"]
+    return {(meta["namespace"], owner["kind"], owner["name"]) for owner in meta.get("ownerReferences") or ()}
 
 
 def _lacking(pod: Json, node: Json) -> int:

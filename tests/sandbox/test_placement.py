@@ -15,9 +15,10 @@ def node(name: str, zone: str = "a", images: Sequence[str] = ()) -> Json:
     return {"metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}}, "spec": {}, "status": status}
 
 
-def pod(on: str = "", owner: str = "tidb") -> Json:
+def pod(on: str = "", owner: str = "tidb", uid: str = "now") -> Json:
     spec: Json = {"containers": [{"name": "tidb", "image": _IMAGE}]} | ({"nodeName": on} if on else {})
-    return {"metadata": {"namespace": "a", "name": "pod", "ownerReferences": [{"uid": owner}]}, "spec": spec}
+    owners = [{"kind": "StatefulSet", "name": owner, "uid": f"{owner} {uid}"}]
+    return {"metadata": {"namespace": "a", "name": "pod", "ownerReferences": owners}, "spec": spec}
 
 
 def chosen(nodes: Sequence[Json], *pods: Json, former: str = "") -> str:
@@ -28,6 +29,10 @@ def test_a_workload_spreads_over_nodes_and_zones() -> None:
     nodes = [node("n0"), node("n1"), node("n2", "b")]
     assert "n2" == chosen(nodes, pod("n0"), pod("n2", "others"))
     assert "n1" == chosen(nodes, pod("n0"), pod("n2"))
+
+
+def test_the_pods_of_a_recreated_stateful_set_are_siblings() -> None:
+    assert "n1" == chosen([node("n0", images=[_IMAGE]), node("n1")], pod("n0", uid="before"))
 
 
 def test_a_node_with_the_image_comes_before_an_emptier_one() -> None:
