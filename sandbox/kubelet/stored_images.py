@@ -48,7 +48,7 @@ class StoredImages:
         known = self._listed.get(node)
         if known is None:
             entries = {entry["names"][0]: entry for entry in self._stored.get(node, {}).values()}
-            by_size = sorted(entries, key=lambda name: (-entries[name]["sizeBytes"], name))
+            by_size = sorted(entries, key=lambda name: (-entries[name].get("sizeBytes", 0), name))
             known = self._listed[node] = [entries[name] for name in by_size[:MOST_LISTED]]
         return known
 

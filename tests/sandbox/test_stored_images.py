@@ -112,3 +112,10 @@ def test_a_successor_returns_to_the_node_of_its_pod(clock: FakeClock) -> None:
     world.advance(1.0)
     assert "node-2" == world.client().get(PODS, "one", "default").decode()["spec"]["nodeName"]
     world.stop()
+
+
+def test_an_image_without_a_size_comes_last() -> None:
+    """The API leaves out a size of 0, and names that are unknown."""
+    images, small = StoredImages(), {"names": ["docker.io/app:1"], "sizeBytes": 1}
+    images.recall("node", [{"names": ["docker.io/app:0"]}, small, {"names": None}])
+    assert [small, {"names": ["docker.io/app:0"]}] == images.listed("node")
